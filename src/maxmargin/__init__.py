@@ -1,1 +1,53 @@
-"""Support vector machines for large data."""
+"""Support vector machines for large data, each answer with a certificate of its distance from the optimum."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from maxmargin import losses, solvers
+    from maxmargin.data.svmlight import load_svmlight, save_svmlight
+    from maxmargin.estimators.linear import LinearSVC
+    from maxmargin.models.estimator import load
+    from maxmargin.problem import Certificate, Problem
+    from maxmargin.solvers import solve
+
+# Public names and where they live. They are imported when first used: `import maxmargin` costs nothing.
+_HOME = {
+    "Certificate": "maxmargin.problem",
+    "LinearSVC": "maxmargin.estimators.linear",
+    "Problem": "maxmargin.problem",
+    "load": "maxmargin.models.estimator",
+    "load_svmlight": "maxmargin.data.svmlight",
+    "save_svmlight": "maxmargin.data.svmlight",
+    "solve": "maxmargin.solvers",
+}
+_MODULES = ("losses", "solvers")
+
+__all__ = [
+    "Certificate",
+    "LinearSVC",
+    "Problem",
+    "__version__",
+    "load",
+    "load_svmlight",
+    "losses",
+    "save_svmlight",
+    "solve",
+    "solvers",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"maxmargin.{name}")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'maxmargin' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,1 +1,95 @@
-"""TODO"""
+"""The solvers, one method per file, and how to choose one by name.
+
+A name stands for a solver with its default hyper-parameters; a solver object, such as ``DualCD(shrinking=False)``,
+may be given wherever a name may.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maxmargin.losses import Loss
+    from maxmargin.problem import Problem
+    from maxmargin.solvers.base import Result, Solver
+
+_LINEAR = {  # name: (module, class); imported when asked for
+    "dual_cd": ("maxmargin.solvers.dual_cd", "DualCD"),
+}
+
+
+def names() -> list[str]:
+    """Names of all solvers."""
+    return list(_LINEAR)
+
+
+def get(solver: str | Solver) -> Solver:
+    """The solver of this name, or the solver object itself.
+
+    Examples
+    --------
+    >>> get("dual_cd")
+    DualCD(shrinking=True, order='permutation')
+    """
+    from maxmargin.solvers.base import Solver
+
+    if isinstance(solver, Solver):
+        return solver
+    if solver not in _LINEAR:
+        raise ValueError(f"unknown solver {solver!r}; choose one of auto, {', '.join(names())}")
+    module, name = _LINEAR[solver]
+    return getattr(importlib.import_module(module), name)()
+
+
+def supporting(loss: Loss) -> list[str]:
+    """Names of the solvers that take a loss."""
+    return [name for name in names() if isinstance(loss, get(name).losses)]
+
+
+def choose(problem: Problem, tol: float) -> Solver:
+    """What ``solver="auto"`` means for a problem.
+
+    Every solver that takes the problem's loss competes here. At present that is dual coordinate descent; where it
+    stalls (many rows, few features, large C) its certificate says so.
+    """
+    from maxmargin import losses
+
+    able = supporting(problem.loss)
+    if not able:
+        takers = sorted({name for name in losses.names() if supporting(losses.get(name))})
+        raise ValueError(
+            f"no solver takes loss {losses.name_of(problem.loss)!r} yet; there are solvers for {', '.join(takers)}"
+        )
+    return get(able[0])
+
+
+def solve(problem: Problem, solver: str | Solver = "auto", *, tol: float = 1e-3, **options: Any) -> Result:
+    """Solve a problem to a certified relative gap.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : str or Solver
+        "auto", a name from ``names()``, or a solver object.
+    tol : float
+        Stop when primal - dual <= tol * primal is proven.
+    **options
+        `max_iter`, `max_time`, `callbacks`, `start`, `seed`, `checkpoint`, ...: see `maxmargin.solvers.base.run`.
+
+    Returns
+    -------
+    Result
+        With `w`, `alpha`, `certificate`, `history` and `stop_reason`.
+
+    Examples
+    --------
+    >>> from maxmargin import Problem, solve
+    >>> result = solve(Problem([[1.0], [-2.0], [0.5]], [1, -1, -1], loss="hinge"), tol=1e-6)
+    >>> result.stop_reason
+    'converged'
+    """
+    from maxmargin.solvers.base import run
+
+    chosen = choose(problem, tol) if isinstance(solver, str) and solver == "auto" else get(solver)
+    return run(chosen, problem, tol=tol, **options)

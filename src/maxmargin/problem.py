@@ -1,0 +1,303 @@
+"""The problem that every solver solves, and the certificate that every answer carries.
+
+    min_w  P(w) = 1/2 |w|^2 + sum_i C_i phi(t_i),      t_i = sign_i x_i'w - target_i
+
+with C_i = C x class weight x sample weight: the objective of LIBLINEAR, and of scikit-learn's LinearSVC. In the
+scaling of Pegasos and SGD, lambda/2 |w|^2 + 1/m sum_i phi(t_i), lambda is 1 / (C m). `losses` says what sign and
+target are, and what the dual problem looks like.
+
+No dual value exceeds any primal value, so any alpha shows how far any w can be from the optimum:
+
+    P(w) - P(w*) <= P(w) - D(alpha) = 1/2 |w - v|^2 + sum_i slack_i,      v = sum_i alpha_i sign_i x_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin import losses
+from maxmargin._jit import kernel
+from maxmargin.losses import Loss, argument, conjugate, derivative, sign, slack, target, value
+from maxmargin.parallel import map_blocks
+from maxmargin.rows import (
+    Array,
+    Rows,
+    add_row,
+    as_rows,
+    default_blocks,
+    matvec,
+    n_features,
+    n_rows,
+    n_stored,
+    n_weights,
+    row_blocks,
+    row_dot,
+)
+
+
+class Certificate(NamedTuple):
+    """How far an answer can be from the optimum: `dual` <= optimum <= `primal`."""
+
+    primal: float
+    dual: float
+    gap: float
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the primal objective."""
+        if self.primal == 0.0:
+            return 0.0 if self.gap <= 0.0 else np.inf
+        return self.gap / self.primal
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Problem:
+    """A regularised risk to minimise: rows, labels, a cost for each row, and a loss. Never changes.
+
+    Parameters
+    ----------
+    X : ndarray, memmap or scipy.sparse matrix of shape (n_rows, n_features)
+        Not copied if it is C-ordered or CSR, float32 or float64; see `maxmargin.rows.as_rows`.
+    y : array-like of shape (n_rows,)
+        Labels -1 and +1, or the targets of a regression loss.
+    C : float
+        Weight of the loss against 1/2 |w|^2.
+    loss : str or loss object
+        A name from ``losses.names()`` or an object such as ``losses.Huber(0.1)``.
+    sample_weight : array-like of shape (n_rows,), optional
+        Factors of C, row by row. Weight 2 is a row given twice, weight 0 a row left out.
+    bias : float
+        Value of a virtual constant column, whose weight is the intercept divided by `bias`; 0: no intercept.
+    n_jobs : int, optional
+        Threads for passes over the data. Results do not depend on it.
+
+    Examples
+    --------
+    >>> problem = Problem([[1.0, 0.0], [0.0, 2.0]], [1, -1], C=1.0, loss="hinge")
+    >>> problem.primal(np.zeros(2))
+    2.0
+    """
+
+    rows: Rows
+    y: Array
+    cost: Array
+    loss: Loss
+    norms2: Array
+    n_jobs: int
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        C: float = 1.0,
+        loss: str | Loss = "hinge",
+        *,
+        sample_weight: Any = None,
+        bias: float = 0.0,
+        n_jobs: int = 1,
+    ):
+        if not 0.0 < C < np.inf:
+            raise ValueError(f"C must be a positive finite number, got {C!r}")
+        loss = losses.get(loss)
+        rows, norms2 = as_rows(X, bias)
+        fields = {
+            "rows": rows,
+            "y": _check_labels(y, n_rows(rows), loss),
+            "cost": C * _check_weights(sample_weight, n_rows(rows)),
+            "loss": loss,
+            "norms2": norms2,
+            "n_jobs": n_jobs,
+        }
+        for name, content in fields.items():
+            object.__setattr__(self, name, content)
+
+    def with_labels(self, y: Array, cost: Array | None = None) -> Problem:
+        """The same rows with other labels (and costs), as one-vs-rest needs: nothing of X is read again."""
+        other = object.__new__(Problem)
+        for name in self.__dataclass_fields__:
+            object.__setattr__(other, name, getattr(self, name))
+        object.__setattr__(other, "y", _check_labels(y, self.n_rows, self.loss))
+        if cost is not None:
+            object.__setattr__(other, "cost", cost)
+        return other
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return n_rows(self.rows)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, the intercept's virtual one not counted."""
+        return n_features(self.rows)
+
+    @property
+    def n_weights(self) -> int:
+        """Length of w: the features, and one more if there is an intercept."""
+        return n_weights(self.rows)
+
+    # ------------------------------------------------------------ objectives
+
+    def decision(self, w: Array) -> Array:
+        """x_i'w of every row."""
+        return matvec(self.rows, w, self.n_jobs)
+
+    def primal(self, w: Array) -> float:
+        """P(w)."""
+        risk = self._sum(_risk, w)
+        return float(0.5 * (w @ w) + risk)
+
+    def dual(self, alpha: Array) -> float:
+        """D(alpha); -inf where alpha is not feasible."""
+        v = self.weights(alpha)
+        return float(-0.5 * (v @ v) - _conjugates(self.y, self.cost, self.loss, alpha))
+
+    def weights(self, alpha: Array) -> Array:
+        """The w that belongs to alpha: sum_i alpha_i sign_i x_i."""
+        # A block's sum is as long as w: use several blocks only while they are small beside the data.
+        affordable = n_stored(self.rows) // (8 * self.n_weights) if self.n_weights else 1
+        borders = row_blocks(self.rows, max(1, min(8, affordable)))
+
+        def block(begin: int, end: int) -> Array:
+            v = np.zeros(self.n_weights)
+            _accumulate(self.rows, self.y, self.loss, alpha, v, begin, end)
+            return v
+
+        total, *others = map_blocks(block, borders, self.n_jobs)
+        for v in others:
+            total += v
+        return total
+
+    def dual_point(self, w: Array) -> Array:
+        """A feasible alpha for any w: alpha_i = -C_i phi'(t_i), optimal when w is."""
+        alpha = np.empty(self.n_rows)
+        map_blocks(
+            lambda lo, hi: _dual_point(self.rows, self.y, self.cost, self.loss, w, alpha, lo, hi),
+            default_blocks(self.rows),
+            self.n_jobs,
+        )
+        return alpha
+
+    def gap(self, w: Array, alpha: Array, *, belongs: bool = False) -> float:
+        """P(w) - D(alpha)."""
+        return self.certificate(w, alpha, belongs=belongs).gap
+
+    def certificate(self, w: Array, alpha: Array | None = None, *, belongs: bool = False) -> Certificate:
+        """Bound the distance of P(w) from the optimum.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_weights,)
+        alpha : ndarray of shape (n_rows,), optional
+            Dual variables. Without them the point ``dual_point(w)`` is used: valid for every w, and tight at the
+            optimum of a smooth loss.
+        belongs : bool
+            Promise that w is ``weights(alpha)``, which saves a pass over the data.
+        """
+        if alpha is None:
+            alpha, belongs = self.dual_point(w), False
+        sums = map_blocks(
+            lambda lo, hi: _risk_and_slack(self.rows, self.y, self.cost, self.loss, w, alpha, lo, hi),
+            default_blocks(self.rows),
+            self.n_jobs,
+        )
+        primal = 0.5 * float(w @ w) + sum(risk for risk, _ in sums)
+        gap = sum(slacks for _, slacks in sums)
+        if not belongs:
+            distance = w - self.weights(alpha)
+            gap += 0.5 * float(distance @ distance)
+        # No loss is negative, so zero bounds the optimum from below as well.
+        gap = min(gap, primal)
+        return Certificate(primal, primal - gap, gap)
+
+    def _sum(self, block_kernel: Any, w: Array) -> float:
+        return sum(
+            map_blocks(
+                lambda lo, hi: block_kernel(self.rows, self.y, self.cost, self.loss, w, lo, hi),
+                default_blocks(self.rows),
+                self.n_jobs,
+            )
+        )
+
+
+def _check_labels(y: Any, n: int, loss: Loss) -> Array:
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    if y.shape != (n,):
+        raise ValueError(f"X has {n} rows but y has shape {y.shape}")
+    if losses.is_margin_loss(loss):
+        wrong = np.flatnonzero(np.abs(y) != 1.0)
+        if len(wrong):
+            raise ValueError(f"labels must be -1 and +1, but y[{wrong[0]}] is {y[wrong[0]]:g}")
+    elif not np.isfinite(y).all():
+        i = int(np.argmin(np.isfinite(y)))
+        raise ValueError(f"y[{i}] is {y[i]}; targets must be finite")
+    return y
+
+
+def _check_weights(sample_weight: Any, n: int) -> Array:
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"X has {n} rows but sample_weight has shape {weights.shape}")
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
+    if len(wrong):
+        raise ValueError(f"sample_weight[{wrong[0]}] is {weights[wrong[0]]}; weights must be finite and >= 0")
+    if n and not weights.any():
+        raise ValueError("all sample weights are zero: there is nothing to learn from")
+    return weights
+
+
+# ---------------------------------------------------------------- passes over the rows
+
+
+@kernel
+def _risk(rows, y, cost, loss, w, lo, hi):
+    total = 0.0
+    for i in range(lo, hi):
+        total += cost[i] * value(loss, argument(loss, row_dot(rows, i, w), y[i]))
+    return total
+
+
+@kernel
+def _risk_and_slack(rows, y, cost, loss, w, alpha, lo, hi):
+    """Sums of C_i phi(t_i) and of the slacks; the latter infinite if an alpha is not feasible."""
+    risk, slacks = 0.0, 0.0
+    for i in range(lo, hi):
+        if cost[i] > 0.0:
+            t = argument(loss, row_dot(rows, i, w), y[i])
+            risk += cost[i] * value(loss, t)
+            if conjugate(loss, -alpha[i] / cost[i]) == np.inf:
+                slacks = np.inf
+            slacks += slack(loss, t, alpha[i], cost[i])
+        elif alpha[i] != 0.0:
+            slacks = np.inf
+    return risk, slacks
+
+
+@kernel
+def _conjugates(y, cost, loss, alpha):
+    """Sum of C_i phi*(-alpha_i / C_i) - alpha_i target_i."""
+    total = 0.0
+    for i in range(len(alpha)):
+        if cost[i] > 0.0:
+            total += cost[i] * conjugate(loss, -alpha[i] / cost[i]) - alpha[i] * target(loss, y[i])
+        elif alpha[i] != 0.0:
+            total = np.inf
+    return total
+
+
+@kernel
+def _dual_point(rows, y, cost, loss, w, alpha, lo, hi):
+    for i in range(lo, hi):
+        alpha[i] = -cost[i] * derivative(loss, argument(loss, row_dot(rows, i, w), y[i]))
+
+
+@kernel
+def _accumulate(rows, y, loss, alpha, v, lo, hi):
+    for i in range(lo, hi):
+        if alpha[i] != 0.0:
+            add_row(rows, i, alpha[i] * sign(loss, y[i]), v)

@@ -1,0 +1,331 @@
+"""What a solver is, and the one loop that runs every solver.
+
+A `Solver` is a frozen dataclass of hyper-parameters with four methods: `init_state`, `update` (a block of work of
+10 ms or so), `report` and `certificate`. `run` owns what all of them need: the stop at a certified relative gap, the
+limits on passes and seconds, callbacks, history, Ctrl-C, checkpoints and resumption.
+
+Nothing that depends on the clock changes the path of the iterates: certificates are asked for by the solver's own
+belief and at fixed numbers of passes, so the same seed gives the same bits on a slow and on a fast machine, in one go
+or resumed from a checkpoint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from maxmargin import losses
+from maxmargin.problem import Certificate, Problem
+from maxmargin.rows import Array
+
+State = Any  # a NamedTuple of arrays, numbers and such NamedTuples
+
+_FIRST_CHECK = 10.0  # passes before the first certificate that the solver did not ask for itself; then 20, 40, ...
+
+
+class Goal(NamedTuple):
+    """What a run is after: a solver returns from `update` early when it believes to be there."""
+
+    tol: float
+    max_passes: float
+
+
+class Report(NamedTuple):
+    """What a solver knows of its progress without a pass over the data."""
+
+    passes: float  # rows visited / rows
+    primal: float  # estimates; nan where the solver has none
+    dual: float
+    believes: bool  # that the goal is reached: worth a certificate
+    counters: dict[str, float]  # further work counters, for the history
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Hyper-parameters of one method. Subclasses say which losses they take and implement the methods."""
+
+    name: ClassVar[str]
+    losses: ClassVar[tuple[type, ...]]
+    max_passes: ClassVar[float] = 1000.0  # where `max_iter=None` ends
+
+    def init_state(self, problem: Problem, seed: int | None = 0, start: State | None = None) -> State:
+        """State before the first step; `start` is a state or result to begin from (warm start)."""
+        raise NotImplementedError
+
+    def update(self, problem: Problem, state: State, goal: Goal) -> State:
+        """A block of work, in place where that saves memory."""
+        raise NotImplementedError
+
+    def report(self, problem: Problem, state: State, goal: Goal) -> Report:
+        """Progress so far, for free."""
+        raise NotImplementedError
+
+    def certificate(self, problem: Problem, state: State) -> Certificate:
+        """Proven bounds for the present w; a pass over the data or two."""
+        return problem.certificate(state.w, getattr(state, "alpha", None))
+
+    def reconsider(self, problem: Problem, state: State, goal: Goal) -> State:
+        """Called when the solver believed to be done and its certificate says that it is not."""
+        return state
+
+
+class Progress(NamedTuple):
+    """What a callback sees."""
+
+    problem: Problem
+    solver: Solver
+    state: State
+    seconds: float
+    report: Report
+    certificate: Certificate | None  # the latest one
+    goal: Goal
+    max_time: float
+
+    @property
+    def passes(self) -> float:
+        """Passes over the data so far."""
+        return self.report.passes
+
+    @property
+    def relative_gap(self) -> float:
+        """The solver's own estimate where it has one, else the last certified gap; nan before either is there."""
+        estimate = (self.report.primal - self.report.dual) / self.report.primal if self.report.primal else math.nan
+        if math.isfinite(estimate):
+            return estimate
+        return self.certificate.relative_gap if self.certificate else math.nan
+
+
+Callback = Callable[[Progress], "bool | None"]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The answer of a run.
+
+    Attributes
+    ----------
+    w : ndarray
+        Weights; the last one belongs to the virtual intercept column if there is one.
+    alpha : ndarray or None
+        Dual variables, from solvers that keep them.
+    certificate : Certificate
+        Proven bounds on the optimum, for this w.
+    history : dict of str to ndarray
+        One entry per certificate: seconds, passes, primal, dual, relative_gap and the solver's work counters.
+    stop_reason : str
+        "converged", "max_iter", "max_time", "interrupted" or "callback".
+    passes, seconds : float
+    solver : Solver
+    state : NamedTuple
+        For warm starts.
+    """
+
+    w: Array
+    alpha: Array | None
+    certificate: Certificate
+    history: dict[str, Array]
+    stop_reason: str
+    passes: float
+    seconds: float
+    solver: Solver
+    state: State
+
+
+def run(
+    solver: Solver,
+    problem: Problem,
+    *,
+    tol: float = 1e-3,
+    max_iter: float | None = None,
+    max_time: float | None = None,
+    callbacks: Iterable[Callback] = (),
+    start: State | Result | None = None,
+    seed: int | None = 0,
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
+    interrupt: threading.Event | None = None,
+) -> Result:
+    """Run a solver until the certified relative gap is at most `tol`, or a limit is met.
+
+    Parameters
+    ----------
+    solver : Solver
+    problem : Problem
+    tol : float
+        Stop when primal - dual <= tol * primal is proven.
+    max_iter : float, optional
+        Limit on passes over the data (default: the solver's own, 1000 for most).
+    max_time : float, optional
+        Limit in seconds, counted over resumptions.
+    callbacks : iterable of callables
+        Each is called with a `Progress` after every update; one that returns True stops the run.
+    start : state or Result, optional
+        Begin here instead of at zero.
+    seed : int, optional
+    checkpoint : path, optional
+        File to save the state to, every `checkpoint_every` seconds and at the end. If it exists, the run goes on
+        from it, to the same bits as if it had never stopped.
+    interrupt : threading.Event, optional
+        Stops the run when set. By default Ctrl-C sets one, if this is the main thread; a second Ctrl-C raises
+        KeyboardInterrupt as usual.
+    """
+    _check_arguments(solver, problem, tol, max_iter, max_time)
+    with contextlib.ExitStack() as stack:
+        if interrupt is None:
+            interrupt = stack.enter_context(catch_interrupt())
+        loop = _Loop(solver, problem, Goal(float(tol), float(max_iter or solver.max_passes)))
+        loop.begin(seed, start.state if isinstance(start, Result) else start, checkpoint)
+        return loop.run(math.inf if max_time is None else max_time, list(callbacks), interrupt, checkpoint_every)
+
+
+def _check_arguments(
+    solver: Solver, problem: Problem, tol: float, max_iter: float | None, max_time: float | None
+) -> None:
+    if not isinstance(problem.loss, solver.losses):
+        taken = ", ".join(losses.name_of_type(tag) for tag in solver.losses)
+        raise ValueError(
+            f"solver {solver.name!r} does not take loss {losses.name_of(problem.loss)!r}; it takes {taken}"
+        )
+    if not tol >= 0.0:
+        raise ValueError(f"tol must be >= 0, got {tol!r}")
+    if max_iter is not None and not max_iter > 0:
+        raise ValueError(f"max_iter must be positive or None, got {max_iter!r}")
+    if max_time is not None and not max_time > 0:
+        raise ValueError(f"max_time must be positive or None, got {max_time!r}")
+
+
+class _Loop:
+    """The loop's own moving parts: the solver's state, the clock, the history, the next certificate."""
+
+    def __init__(self, solver: Solver, problem: Problem, goal: Goal):
+        self.solver, self.problem, self.goal = solver, problem, goal
+        self.history: dict[str, list[float]] = {}
+        self.certificate: Certificate | None = None
+        self.next_check = _FIRST_CHECK
+        self.seconds_before = 0.0  # spent before the resumption
+        self.started = time.perf_counter()
+        self.checkpoint: Any = None
+
+    def begin(self, seed: int | None, start: State | None, path: str | PathLike[str] | None) -> None:
+        self.state = self.solver.init_state(self.problem, seed, start)
+        if path is not None:
+            from maxmargin.checkpoint import Checkpoint
+
+            self.checkpoint = Checkpoint(path, self.solver, self.problem)
+            saved = self.checkpoint.load(self.state)
+            if saved is not None:
+                self.state, self.history, self.seconds_before, self.next_check = saved
+
+    def save(self) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint.save(self.state, self.history, self.seconds, self.next_check)
+
+    @property
+    def seconds(self) -> float:
+        return self.seconds_before + time.perf_counter() - self.started
+
+    def run(
+        self, max_time: float, callbacks: list[Callback], interrupt: threading.Event, save_every: float
+    ) -> Result:
+        solver, problem, goal = self.solver, self.problem, self.goal
+        report = solver.report(problem, self.state, goal)
+        next_save = time.perf_counter() + save_every
+        while True:
+            reason = self._limit(report, max_time, interrupt)
+            if reason is None:
+                self.state = solver.update(problem, self.state, goal)
+                report = solver.report(problem, self.state, goal)
+                reason = self._limit(report, max_time, interrupt)
+            if reason is not None or report.believes or report.passes >= self.next_check:
+                self._certify(report)
+                assert self.certificate is not None
+                if self.certificate.gap <= goal.tol * self.certificate.primal:
+                    reason = "converged"
+                elif report.believes:
+                    self.state = solver.reconsider(problem, self.state, goal)
+            progress = Progress(problem, solver, self.state, self.seconds, report, self.certificate, goal, max_time)
+            if any([callback(progress) for callback in callbacks]) and reason is None:
+                reason = "callback"
+                self._certify(report)
+            if reason is not None:
+                self.save()
+                return self._result(report, reason)
+            if time.perf_counter() >= next_save:
+                self.save()
+                next_save = time.perf_counter() + save_every
+
+    def _limit(self, report: Report, max_time: float, interrupt: threading.Event) -> str | None:
+        if interrupt.is_set():
+            return "interrupted"
+        if report.passes >= self.goal.max_passes:
+            return "max_iter"
+        return "max_time" if self.seconds >= max_time else None
+
+    def _certify(self, report: Report) -> None:
+        self.certificate = c = self.solver.certificate(self.problem, self.state)
+        while self.next_check <= report.passes:
+            self.next_check *= 2.0
+        entry = {"seconds": self.seconds, "passes": report.passes, "primal": c.primal, "dual": c.dual}
+        for name, number in (entry | {"relative_gap": c.relative_gap} | report.counters).items():
+            self.history.setdefault(name, []).append(float(number))
+
+    def _result(self, report: Report, reason: str) -> Result:
+        assert self.certificate is not None
+        return Result(
+            w=self.state.w,
+            alpha=getattr(self.state, "alpha", None),
+            certificate=self.certificate,
+            history={name: np.array(column) for name, column in self.history.items()},
+            stop_reason=reason,
+            passes=report.passes,
+            seconds=self.seconds,
+            solver=self.solver,
+            state=self.state,
+        )
+
+
+# ---------------------------------------------------------------- Ctrl-C
+
+_caught: threading.Event | None = None  # of the outermost `catch_interrupt`, while it lasts
+
+
+@contextlib.contextmanager
+def catch_interrupt() -> Iterator[threading.Event]:
+    """While the context lasts, let the first Ctrl-C set an event; a second one raises KeyboardInterrupt.
+
+    Only the main thread receives signals: elsewhere the event is never set. Nested contexts share one event.
+    """
+    global _caught
+    if threading.current_thread() is not threading.main_thread():
+        yield threading.Event()
+        return
+    if _caught is not None:
+        yield _caught
+        return
+    event = threading.Event()
+
+    def on_signal(signum: int, frame: Any) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # somebody else handles it: leave it to them
+        yield event
+        return
+    signal.signal(signal.SIGINT, on_signal)
+    _caught = event
+    try:
+        yield event
+    finally:
+        _caught = None
+        signal.signal(signal.SIGINT, before)
