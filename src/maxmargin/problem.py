@@ -13,7 +13,7 @@ No dual value exceeds any primal value, so any alpha shows how far any w can be 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,12 +116,16 @@ class Problem:
 
     def with_labels(self, y: Array, cost: Array | None = None) -> Problem:
         """The same rows with other labels (and costs), as one-vs-rest needs: nothing of X is read again."""
+        return self._changed(y=_check_labels(y, self.n_rows, self.loss), cost=self.cost if cost is None else cost)
+
+    def with_jobs(self, n_jobs: int) -> Problem:
+        """The same problem, with another number of threads for passes over the data."""
+        return self._changed(n_jobs=n_jobs)
+
+    def _changed(self, **changes: Any) -> Problem:
         other = object.__new__(Problem)
         for name in self.__dataclass_fields__:
-            object.__setattr__(other, name, getattr(self, name))
-        object.__setattr__(other, "y", _check_labels(y, self.n_rows, self.loss))
-        if cost is not None:
-            object.__setattr__(other, "cost", cost)
+            object.__setattr__(other, name, changes.get(name, getattr(self, name)))
         return other
 
     @property

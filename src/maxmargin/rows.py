@@ -190,7 +190,7 @@ def as_rows(X: Any, bias: float = 0.0) -> tuple[Rows, Array]:
     ValueError
         For a value that is not finite (its row and column are named), and for a malformed sparse matrix.
     """
-    rows = _view(X, float(bias))
+    rows = view_rows(X, float(bias))
     norms2 = squared_norms(rows)
     lowest = norms2.min(initial=0.0)
     if lowest == -2.0:
@@ -205,8 +205,8 @@ def as_rows(X: Any, bias: float = 0.0) -> tuple[Rows, Array]:
     return rows, norms2
 
 
-def _view(X: Any, bias: float) -> Rows:
-    """The tag around X's own arrays."""
+def view_rows(X: Any, bias: float = 0.0) -> Rows:
+    """The tag around X's own arrays; their values are not looked at."""
     if hasattr(X, "tocsr"):  # any scipy.sparse matrix or array, without importing scipy
         X = X.tocsr()
         data, indices, indptr = _as_float(X.data), X.indices, X.indptr

@@ -1,0 +1,122 @@
+"""Things to do while a solver runs. A callback is any callable; it is given a `Progress` and returns True to stop.
+
+>>> from maxmargin import Problem, solve
+>>> gaps = []
+>>> problem = Problem([[1.0, 0.5], [-1.0, 0.2], [0.3, -1.0]], [1, -1, 1], loss="hinge")
+>>> result = solve(problem, tol=1e-6, callbacks=[lambda progress: gaps.append(progress.relative_gap)])
+>>> gaps[-1] < 1e-3
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from maxmargin.solvers.base import Progress
+
+
+class ProgressBar:
+    """A bar on the terminal with passes, relative gap and the time that is left.
+
+    A linearly convergent method gains digits at a steady rate, so the bar runs over the logarithm of the gap.
+
+    Parameters
+    ----------
+    description : str
+    console : rich.console.Console, optional
+        Where to draw; the default is stderr, and nothing is drawn if that is not a terminal.
+
+    Examples
+    --------
+    >>> from maxmargin import Problem, solve
+    >>> problem = Problem([[1.0, 0.5], [-1.0, 0.2]], [1, -1])
+    >>> with ProgressBar() as bar:
+    ...     result = solve(problem, callbacks=[bar])
+    """
+
+    def __init__(self, description: str = "training", console: Any = None):
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars
+
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[status]}"),
+            TimeElapsedColumn(),
+            console=console or Console(stderr=True),
+            transient=True,
+            disable=not (console or Console(stderr=True)).is_terminal,
+        )
+        self._task = self._bars.add_task(description, total=1.0, status="")
+        self._first: tuple[float, float] | None = None  # seconds and gap when a gap was first known
+
+    def __enter__(self) -> ProgressBar:
+        self._bars.start()
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._bars.stop()
+
+    def __call__(self, progress: Progress) -> bool:
+        """Draw the present state; never stops a run."""
+        share, gap = self._share(progress), progress.relative_gap
+        status = f"{progress.passes:.1f} passes"
+        if math.isfinite(gap):
+            status += f", gap {gap:.1e} (goal {progress.goal.tol:.0e})"
+        if self._first is not None and 0.02 < share < 1.0:
+            left = (progress.seconds - self._first[0]) * (1.0 - share) / share
+            status += f", {left:.0f} s left"
+        self._bars.update(self._task, completed=share, status=status)
+        return False
+
+    def _share(self, progress: Progress) -> float:
+        """How much of the way is done: digits gained over digits wanted, or of a limit that comes earlier."""
+        limits = max(progress.passes / progress.goal.max_passes, progress.seconds / progress.max_time)
+        gap, tol = progress.relative_gap, max(progress.goal.tol, 1e-16)
+        if not gap > 0.0 or not math.isfinite(gap):
+            return min(1.0, limits)
+        if self._first is None:
+            self._first = (progress.seconds, max(gap, 2.0 * tol))
+        start = self._first[1]
+        return min(1.0, max(limits, math.log(start / max(gap, tol)) / math.log(start / tol)))
+
+
+class EarlyStopping:
+    """Stop when a score of the present weights has not improved for some passes.
+
+    Parameters
+    ----------
+    score : callable
+        Given the weight vector w (the last entry belongs to the intercept column if there is one), returns a number
+        that should be large, such as the accuracy on held-out rows.
+    patience : float
+        Passes without improvement before the run is stopped.
+    every : float
+        Passes between evaluations.
+
+    Attributes
+    ----------
+    best_score, best_w :
+        The best evaluation so far.
+    """
+
+    def __init__(self, score: Callable[[Any], float], patience: float = 5.0, every: float = 1.0):
+        self.score, self.patience, self.every = score, patience, every
+        self.best_score = -math.inf
+        self.best_w: Any = None
+        self._best_passes = 0.0
+        self._next = 0.0
+
+    def __call__(self, progress: Progress) -> bool:
+        """Evaluate if it is time to; True when patience is at its end."""
+        if progress.passes < self._next:
+            return False
+        self._next = progress.passes + self.every
+        score = self.score(progress.state.w)
+        if score > self.best_score:
+            self.best_score, self.best_w, self._best_passes = score, progress.state.w.copy(), progress.passes
+        return progress.passes - self._best_passes >= self.patience

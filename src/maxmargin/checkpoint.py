@@ -1,0 +1,101 @@
+"""The state of a run on disk: what is needed to go on as if nothing had happened.
+
+A solver's state is a NamedTuple of arrays, numbers and further NamedTuples, so one pair of functions serves all
+solvers. The file is written to one side, synced and renamed: a crash leaves the previous checkpoint whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxmargin import losses
+from maxmargin.models.file import read_model, write_model
+from maxmargin.problem import Problem
+
+_KIND = "checkpoint"
+
+
+class Checkpoint:
+    """A file that holds the latest state of one run.
+
+    Parameters
+    ----------
+    path : path
+    solver : Solver
+    problem : Problem
+        Both are part of the file's fingerprint: a checkpoint of another run is refused, not continued.
+    """
+
+    def __init__(self, path: str | PathLike[str], solver: Any, problem: Problem):
+        self.path = Path(path)
+        self.fingerprint = _fingerprint(solver, problem)
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"checkpoint {self.path}: there is no directory {self.path.parent}")
+
+    def save(self, state: Any, history: dict[str, list[float]], seconds: float, next_check: float) -> None:
+        """Replace the file by the present state."""
+        arrays = {f"state.{name}": array for name, array in _pack(state).items()}
+        arrays |= {f"history.{name}": np.array(column) for name, column in history.items()}
+        arrays["clock"] = np.array([seconds, next_check])
+        write_model(self.path, _KIND, {"fingerprint": self.fingerprint}, arrays)
+
+    def load(self, template: Any) -> tuple[Any, dict[str, list[float]], float, float] | None:
+        """The saved (state, history, seconds, next_check), or None if there is no file yet."""
+        if not self.path.exists():
+            return None
+        model = read_model(self.path, mmap=False)
+        if model.kind != _KIND:
+            raise ValueError(f"{self.path} is not a checkpoint but a {model.kind} file; name another one")
+        if model.info.get("fingerprint") != self.fingerprint:
+            raise ValueError(
+                f"checkpoint {self.path} belongs to other data, another solver or other parameters; "
+                "delete it to start anew or name another file"
+            )
+        parts: dict[str, dict[str, np.ndarray]] = {"state": {}, "history": {}}
+        for name, array in model.arrays.items():
+            group, _, rest = name.partition(".")
+            if rest:
+                parts[group][rest] = array
+        history = {name: column.tolist() for name, column in parts["history"].items()}
+        seconds, next_check = model.arrays["clock"].tolist()
+        return _unpack(template, parts["state"]), history, seconds, next_check
+
+
+def _fingerprint(solver: Any, problem: Problem) -> str:
+    """Hash of what decides the course of a run. Row lengths stand for the rows: cheap, and hard to have by chance."""
+    digest = hashlib.sha256(f"{solver!r}|{losses.name_of(problem.loss)}{tuple(problem.loss)}".encode())
+    digest.update(f"|{problem.n_rows}|{problem.n_weights}|".encode())
+    for array in (problem.y, problem.cost, problem.norms2):
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()
+
+
+def _pack(state: Any) -> dict[str, np.ndarray]:
+    """Flatten nested NamedTuples to named arrays."""
+    arrays = {}
+    for name, content in zip(state._fields, state):
+        if hasattr(content, "_fields"):
+            arrays |= {f"{name}.{inner}": array for inner, array in _pack(content).items()}
+        else:
+            arrays[name] = np.asarray(content)
+    return arrays
+
+
+def _unpack(template: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Rebuild a state of the template's structure and types."""
+    fields = []
+    for name, content in zip(template._fields, template):
+        if hasattr(content, "_fields"):
+            prefix = f"{name}."
+            inner = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+            fields.append(_unpack(content, inner))
+        elif isinstance(content, np.ndarray):
+            fields.append(np.array(arrays[name], dtype=content.dtype))
+        else:
+            fields.append(type(content)(arrays[name].item()))
+    return type(template)(*fields)
