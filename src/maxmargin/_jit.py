@@ -4,12 +4,18 @@ Every hot loop is a `@kernel`: a serial, GIL-free Numba function. What a kernel 
 storage, the loss) is a NamedTuple tag, and functions of a tag are `@generic`: one text serves compiled and
 plain Python, and compiled code finds its way back from the disk cache.
 
-The disk cache is ours rather than Numba's, for two reasons that were both seen to bite:
+The disk cache is ours rather than Numba's, for three reasons that were all seen to bite:
 
 * Numba stamps a cached function with the date of its own file only. After an edit of ``losses.py`` a kernel in
   ``dual_cd.py`` went on running the old loss. Here every entry carries a hash of the whole package.
 * Numba numbers the data files of a function through a shared index, so two processes that fill the cache at once
   can swap each other's machine code. Here an entry is one file named by the hash of its key, renamed into place.
+* Numba tells inner functions of one name and type apart by a counter that starts at 1 in every process, so two kernels
+  compiled in two processes and loaded into a third can run each other's inner functions (Numba issue 10486).
+  Here the counter starts at random.
+
+What is not made of this package's own files alone (a kernel or a tag of the user's) is compiled anew in every process,
+because nothing would tell when it has changed.
 """
 
 from __future__ import annotations
@@ -18,17 +24,22 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import itertools
 import os
 import pickle
+import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import llvmlite
 import numba
-from numba.core import cgutils, config, types
+import numpy
+from numba.core import cgutils, config, sigutils, types
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
@@ -50,51 +61,95 @@ _GENERATIONS_KEPT = 4  # versions of the package whose kernels stay on disk
 # ---------------------------------------------------------------- the disk cache
 
 
-@functools.cache
-def package_stamp() -> str:
-    """Hash of every source file of the package, and of what compiles it."""
-    digest = hashlib.sha256(f"{sys.version}|{numba.__version__}".encode())
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(str(path.relative_to(_PACKAGE)).encode())
-        digest.update(path.read_bytes())
+def _source_dates() -> list[tuple[str, int, int]]:
+    """Every source file of the package with its date and size; none if they cannot be listed."""
+    try:
+        found = [(str(path.relative_to(_PACKAGE)), path.stat()) for path in _PACKAGE.rglob("*.py")]
+    except OSError:  # an upgrade is under way
+        return []
+    return sorted((name, status.st_mtime_ns, status.st_size) for name, status in found)
+
+
+# Taken at import: the functions in memory are those of now, whatever happens to the files before they are compiled.
+_SOURCES = _source_dates()
+
+
+def _hash_of_package() -> str:
+    """Hash of every source file of the package, of what compiles it, and of the settings that change the code."""
+    versions = sys.version, numba.__version__, llvmlite.__version__, numpy.__version__
+    settings = config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT
+    digest = hashlib.sha256(repr((versions, settings)).encode())
+    for name, _, _ in _SOURCES:
+        digest.update(name.encode() + b"\0" + hashlib.sha256((_PACKAGE / name).read_bytes()).digest())
     return digest.hexdigest()[:24]
+
+
+PACKAGE_STAMP = _hash_of_package()
+
+
+def _sources_are_unchanged() -> bool:
+    """Whether what was imported is what `PACKAGE_STAMP` says."""
+    return bool(_SOURCES) and _source_dates() == _SOURCES
 
 
 def _cache_candidates() -> list[Path]:
     """Where compiled kernels may live, best first."""
     if config.CACHE_DIR:
         return [Path(config.CACHE_DIR) / "maxmargin"]
-    home = Path("~").expanduser()
     if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")
+        base = os.environ.get("LOCALAPPDATA", "")
     elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
+        base = os.path.expanduser("~/Library/Caches")
     else:
-        base = os.environ.get("XDG_CACHE_HOME") or home / ".cache"
-    return [Path(base) / "maxmargin" / "kernels", _PACKAGE / "__pycache__" / "kernels"]
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    # Where the user has no home directory, the path still begins with "~" and is no place to write to.
+    users = [Path(base) / "maxmargin" / "kernels"] if os.path.isabs(base) else []
+    return [*users, _PACKAGE / "__pycache__" / "kernels"]
 
 
 @functools.cache
 def cache_directory() -> Path | None:
-    """The writable directory of this version's kernels, or None where there is none."""
+    """The directory of this version's kernels, writable if any can be, or None where there is none."""
+    read_only = None
     for root in _cache_candidates():
-        path = root / package_stamp()
+        path = root / PACKAGE_STAMP
+        is_old = os.path.isdir(path)
         try:
-            if not path.is_dir():
-                path.mkdir(parents=True, exist_ok=True)
-                _forget_old_generations(root)
+            path.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=path):
-                return path
+                os.utime(path)  # in use: the last to be forgotten
         except OSError:
+            read_only = path if is_old and read_only is None else read_only
             continue
-    return None
+        if not is_old:
+            _forget_old_generations(root)
+        return path
+    return read_only
 
 
 def _forget_old_generations(root: Path) -> None:
-    """Remove the kernels of all but the newest few versions of the package."""
-    generations = sorted(root.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)
-    for path in generations[_GENERATIONS_KEPT:]:
-        shutil.rmtree(path, ignore_errors=True)
+    """Remove the kernels of all but the most recently used versions of the package."""
+    with contextlib.suppress(OSError):  # another process may be doing the same
+        generations = sorted(root.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in generations[_GENERATIONS_KEPT:]:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_ours(thing: Any) -> bool:
+    """Whether a function or class is defined at the top level of one of the package's modules."""
+    return thing.__module__.startswith(f"{__package__}.") and "<locals>" not in thing.__qualname__
+
+
+def _type_name(numba_type: Any) -> str | None:
+    """A name of an argument's type that means the same in every process, or None if it has no such name."""
+    if isinstance(numba_type, types.BaseTuple):
+        tag = getattr(numba_type, "instance_class", tuple)
+        parts = [_type_name(part) for part in numba_type]
+        if None in parts or not (tag is tuple or _is_ours(tag)):
+            return None
+        return f"{tag.__module__}.{tag.__qualname__}{parts}"
+    plain = types.Array, types.Number, types.Boolean, types.Literal, types.Omitted, types.NoneType, types.UnicodeType
+    return repr(numba_type) if isinstance(numba_type, plain) else None
 
 
 class _KernelCache(_Cache):
@@ -109,11 +164,15 @@ class _KernelCache(_Cache):
         return None if directory is None else str(directory)
 
     def _file(self, signature: Any, codegen: Any) -> Path | None:
+        """Where the kernel for these argument types is kept, or None if it must not be."""
+        type_names = [_type_name(argument) for argument in sigutils.normalize_signature(signature)[0]]
+        if None in type_names or not _is_ours(self._py_func) or not _sources_are_unchanged():
+            return None
         directory = cache_directory()
         if directory is None:
             return None
         name = f"{self._py_func.__module__}.{self._py_func.__qualname__}"
-        key = f"{name}|{signature!r}|{codegen.magic_tuple()!r}"
+        key = repr((name, type_names, codegen.magic_tuple()))
         return directory / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.kernel"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -122,7 +181,7 @@ class _KernelCache(_Cache):
         if path is not None:
             # Whatever is wrong with a cached file (absent, truncated, another numba's), compiling anew mends it.
             with contextlib.suppress(Exception):
-                return CompileResult._rebuild(target_context, *pickle.loads(path.read_bytes()))
+                return CompileResult._rebuild(target_context, *pickle.loads(_read_checked(path)))
         _announce_compilation(self._py_func)
         return None
 
@@ -130,11 +189,12 @@ class _KernelCache(_Cache):
         path = self._file(sig, cres.codegen)
         if path is None or cres.library.has_dynamic_globals:
             return
+        content = dumps(cres._reduce())
         with contextlib.suppress(OSError):  # a full disk costs speed, never a result
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
             try:
                 with os.fdopen(handle, "wb") as file:
-                    file.write(dumps(cres._reduce()))
+                    file.write(hashlib.sha256(content).digest() + content)
                 os.replace(temporary, path)
             except BaseException:
                 os.unlink(temporary)
@@ -145,11 +205,29 @@ class _KernelCache(_Cache):
     def flush(self) -> None: ...
 
 
+def _read_checked(path: Path) -> bytes:
+    """The content of a cache entry; machine code with a flipped bit would bring the process down."""
+    stored = path.read_bytes()
+    if hashlib.sha256(stored[32:]).digest() != stored[:32]:
+        raise OSError(f"{path} is damaged")
+    return stored[32:]
+
+
+def _number_compilations_apart() -> None:
+    """Let Numba's counter of compilations start where no other process has been; see the module's docstring."""
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
+
+
+_number_compilations_apart()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_number_compilations_apart)
+
+
 _compile_listeners: list[Callable[[str], None]] = []
 
 
 @contextlib.contextmanager
-def on_compile(listener: Callable[[str], None]):
+def on_compile(listener: Callable[[str], None]) -> Iterator[None]:
     """While the context lasts, call `listener(kernel_name)` before a kernel is compiled."""
     _compile_listeners.append(listener)
     try:
@@ -210,6 +288,9 @@ def generic(function: F) -> Any:
     register_python = dispatch.register
 
     def register(*tags: type, fastmath: frozenset[str] = SPARSE_MATH) -> Callable[[F], F]:
+        for tag in tags:
+            _refuse_namesake(dispatch, tag)
+
         def decorate(implementation: F) -> F:
             for tag in tags:
                 register_python(tag)(implementation)
@@ -223,17 +304,27 @@ def generic(function: F) -> Any:
     return dispatch
 
 
+def _refuse_namesake(dispatch: Any, tag: type) -> None:
+    """Numba takes two NamedTuples of one name and equal field types for the same: the first seen would serve both."""
+    for known in dispatch.registry:
+        if known.__name__ == tag.__name__ and known is not tag:
+            raise ValueError(
+                f"{dispatch.__name__} already knows a tag named {tag.__name__}, from {known.__module__}, and compiled "
+                "code tells tags apart by name: give the new one another name (or restart Python if it is the same one)"
+            )
+
+
 def _overload(
     function: Callable[..., Any], tags: tuple[type, ...], implementation: Callable[..., Any], fastmath: frozenset[str]
 ) -> None:
     """Tell Numba that `function(tag, ...)` with one of these tags means `implementation`."""
 
-    def choose(*args: Any) -> Callable[..., Any] | None:
+    def choose(*args: Any, **keywords: Any) -> Callable[..., Any] | None:
         matches = isinstance(args[0], types.BaseNamedTuple) and args[0].instance_class in tags
         return implementation if matches else None
 
     choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
-    options = {"boundscheck": False, "error_model": "numpy", "fastmath": set(fastmath)}
+    options = {"boundscheck": False, "error_model": "numpy", "fastmath": set(fastmath), "forceinline": True}
     overload(function, jit_options=options)(choose)
 
 
@@ -252,7 +343,8 @@ def _prefetch_intrinsic(typingctx: Any, array: Any, i: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         byte_pointer, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
         view = context.make_array(signature.args[0])(context, builder, args[0])
-        address = builder.bitcast(builder.gep(view.data, [args[1]]), byte_pointer)
+        index = context.cast(builder, args[1], signature.args[1], types.intp)  # unsigned stays unsigned
+        address = builder.bitcast(builder.gep(view.data, [index]), byte_pointer)
         signature_ll = ir.FunctionType(ir.VoidType(), [byte_pointer, i32, i32, i32])
         instruction = cgutils.get_or_insert_function(builder.module, signature_ll, "llvm.prefetch.p0")
         builder.call(instruction, [address, i32(0), i32(3), i32(1)])  # read, keep, data cache
@@ -261,4 +353,4 @@ def _prefetch_intrinsic(typingctx: Any, array: Any, i: Any) -> Any:
     return types.void(array, i), codegen
 
 
-prefetch = _prefetch_python if JIT_DISABLED else _prefetch_intrinsic
+prefetch: Callable[[Any, Any], None] = _prefetch_python if JIT_DISABLED else _prefetch_intrinsic

@@ -1,1 +1,19 @@
-"""TODO"""
+"""Models on disk: maxmargin's own safe file, and LIBLINEAR's text files.
+
+`write_model` and `read_model` keep arrays and plain values under a checksum and run no code when they load.
+`write_liblinear` and `read_liblinear` exchange linear models with LIBLINEAR and whatever else reads its files.
+"""
+
+from maxmargin.models.file import Model, ModelFileError, read_model, write_model
+from maxmargin.models.liblinear import LiblinearModel, is_liblinear, read_liblinear, write_liblinear
+
+__all__ = [
+    "LiblinearModel",
+    "Model",
+    "ModelFileError",
+    "is_liblinear",
+    "read_liblinear",
+    "read_model",
+    "write_liblinear",
+    "write_model",
+]
