@@ -1,0 +1,158 @@
+"""Tell what is in FILE.
+
+FILE is data (svmlight text, plain or compressed, - for stdin) or a model (of maxmargin or LIBLINEAR).
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from maxmargin.cli import _options as options
+from maxmargin.cli._console import (
+    DONE,
+    announced_compilation,
+    counted,
+    label_text,
+    label_value,
+    print_facts,
+    print_json,
+)
+from maxmargin.cli._files import data_name, is_model, read_data
+from maxmargin.cli._report import certified, listed
+
+_CLASSES_SHOWN = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options."""
+    parser.add_argument("file", metavar="FILE", help="data or a model")
+    options.add_data_options(parser)
+    options.add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look and tell."""
+    with announced_compilation(quiet=False):
+        facts = _of_model(arguments.file) if is_model(arguments.file) else _of_data(arguments)
+    if arguments.json:
+        print_json(facts)
+    else:
+        print_facts(_in_words(facts))
+    return DONE
+
+
+# ---------------------------------------------------------------- data
+
+
+def _of_data(arguments: argparse.Namespace) -> dict[str, Any]:
+    import numpy as np
+
+    X, y = read_data(arguments.file, arguments)
+    n_rows, n_features = X.shape
+    labels, counts = np.unique(y, return_counts=True)
+    sizes = np.diff(X.indptr)
+    return {
+        "file": data_name(arguments.file),
+        "kind": "data",
+        "rows": n_rows,
+        "features": n_features,
+        "nonzeros": int(X.nnz),
+        "density": X.nnz / (n_rows * n_features),
+        "nonzeros_per_row": {"mean": float(sizes.mean()), "most": int(sizes.max())},
+        "empty_rows": int((sizes == 0).sum()),
+        "unused_features": int(n_features - np.count_nonzero(np.bincount(X.indices, minlength=n_features))),
+        "values": {"smallest": float(X.data.min()), "largest": float(X.data.max())} if X.nnz else None,
+        "classes": [{"label": label_value(k), "rows": int(n)} for k, n in zip(labels, counts)],
+    }
+
+
+# ---------------------------------------------------------------- models
+
+
+def _of_model(path: str) -> dict[str, Any]:
+    from maxmargin.models import is_liblinear, read_liblinear, read_model
+    from maxmargin.models.estimator import load
+
+    if is_liblinear(path):
+        linear = read_liblinear(path)
+        labels = None if linear.classes is None else [label_value(label) for label in linear.classes]
+        made = {"file": path, "kind": linear.solver_type, "made_by": "LIBLINEAR, or for it"}
+        return made | {"labels": labels, **_weights(linear.coef, linear.intercept), "bias": linear.bias}
+    stored = read_model(path)
+    made = {"file": path, "kind": stored.kind, "made_by": f"maxmargin {stored.written_by}"}
+    if stored.kind == "checkpoint":
+        return made
+    estimator = load(path)
+    return (
+        made
+        | {"labels": [label_value(label) for label in estimator.classes_]}
+        | _weights(estimator.coef_, estimator.intercept_)
+        | certified(estimator)
+        | {"stop_reason": estimator.stop_reason_, "passes": estimator.n_iter_, "solver": estimator.solver_.name}
+        | {"parameters": _chosen(estimator)}
+    )
+
+
+def _weights(coef: Any, intercept: Any) -> dict[str, Any]:
+    import numpy as np
+
+    return {
+        "features": coef.shape[1],
+        "weights": coef.size,
+        "nonzero_weights": int(np.count_nonzero(coef)),
+        "intercepts": intercept.tolist(),
+    }
+
+
+def _chosen(estimator: Any) -> dict[str, Any]:
+    """C and loss, and the other parameters that are not as they are by default."""
+    defaults = type(estimator)().get_params(deep=False)
+    given = estimator.get_params(deep=False).items()
+    return {name: _plain(value) for name, value in given if name in ("C", "loss") or value != defaults[name]}
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON."""
+    if isinstance(value, dict):
+        return {label_text(label): weight for label, weight in value.items()}
+    return value if isinstance(value, (int, float, str)) or value is None else repr(value)
+
+
+# ---------------------------------------------------------------- in words
+
+
+def _in_words(facts: dict[str, Any]) -> dict[str, str]:
+    if facts["kind"] == "data":
+        return _data_in_words(facts)
+    words = {"file": facts["file"], "kind": f"{facts['kind']}, made by {facts['made_by']}"}
+    if facts["kind"] == "checkpoint":
+        return words | {"use": f"go on from it: maxmargin train --checkpoint {facts['file']} DATA"}
+    if facts["labels"] is not None:
+        words["classes"] = listed(facts["labels"])
+    words["weights"] = f"{facts['nonzero_weights']:,} of {facts['weights']:,} are not zero"
+    words["features"] = f"{facts['features']:,}"
+    if len(facts["intercepts"]) == 1:
+        words["intercept"] = f"{facts['intercepts'][0]:.6g}"
+    if "solver" in facts:
+        words["solver"] = f"{facts['solver']}: {counted(facts['passes'], 'pass')}, {facts['stop_reason']}"
+        words["objective"] = f"{facts['primal']:.10g}, the optimum is above {facts['dual']:.10g}"
+        words["gap"] = f"{facts['relative_gap']:.1e}, certified"
+        words["parameters"] = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
+    return words
+
+
+def _data_in_words(facts: dict[str, Any]) -> dict[str, str]:
+    per_row, values = facts["nonzeros_per_row"], facts["values"]
+    shown = [f"{each['label']}: {each['rows']:,}" for each in facts["classes"][:_CLASSES_SHOWN]]
+    if len(facts["classes"]) > _CLASSES_SHOWN:
+        shown.append(f"... ({len(facts['classes'])} classes)")
+    filled = f"{facts['density']:.2%}, {per_row['mean']:.1f} a row, at most {per_row['most']:,}"
+    return {
+        "file": facts["file"],
+        "rows": f"{facts['rows']:,}, {facts['empty_rows']:,} of them empty",
+        "features": f"{facts['features']:,}, {facts['unused_features']:,} of them never used",
+        "nonzeros": f"{facts['nonzeros']:,}: {filled}",
+        "values": f"from {values['smallest']:g} to {values['largest']:g}" if values else "none",
+        "classes": ", ".join(shown),
+    }

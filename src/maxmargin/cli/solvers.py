@@ -1,0 +1,38 @@
+"""List the solvers with the losses they take, and the losses that have no solver yet."""
+
+from __future__ import annotations
+
+import argparse
+
+from maxmargin.cli._console import DONE, print_json
+from maxmargin.cli._options import add_json_option
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options."""
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask each solver."""
+    from maxmargin import losses, solvers
+
+    found = [
+        {
+            "name": name,
+            "about": (solvers.get(name).__doc__ or "").strip().partition("\n")[0],
+            "losses": [losses.name_of_type(tag) for tag in solvers.get(name).losses],
+        }
+        for name in solvers.names()
+    ]
+    taken = {loss for solver in found for loss in solver["losses"]}
+    orphans = [name for name in losses.names() if name not in taken]
+    if arguments.json:
+        print_json({"solvers": found, "losses_without_solver": orphans})
+        return DONE
+    for solver in found:
+        print(f"{solver['name']}\n  {solver['about']}\n  losses: {', '.join(solver['losses'])}\n")
+    print('auto, the default, chooses among those that take the loss. "train" takes the losses of classifiers.')
+    if orphans:
+        print(f"no solver yet: {', '.join(orphans)}")
+    return DONE
