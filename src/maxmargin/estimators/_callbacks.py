@@ -1,15 +1,18 @@
 """scikit-learn's callback API (1.9 and later), and nothing in its place where it is not there.
 
 An estimator that was given callbacks with `set_callbacks` reports each pass over the data as a task of its fit; with
-several classes, each class is a task and its passes are tasks below it. A callback that returns True stops the fit.
+several classes, each class is a task and its passes are tasks below it. A callback that returns True at the end of a
+pass stops the passes of that level: the fit, or that of its class.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from maxmargin.rows import Array
 from maxmargin.solvers.base import Callback, Progress
 
 try:
@@ -25,41 +28,61 @@ except ImportError:  # an older scikit-learn
 
 
 class FitTask:
-    """The root task of one `fit`.
+    """The root task of one `fit`, begun when it is made.
 
     Parameters
     ----------
     estimator : estimator
-    X, y : the training data, as callbacks may want them
     n_problems : int
         Binary problems to be solved; more than one get a task each.
+    usable : callable
+        Given the weight vectors of all binary problems, returns the attributes that make a copy of the estimator ready
+        to predict.
+    data : dict
+        What callbacks may ask for: X, y and metadata.
     """
 
-    def __init__(self, estimator: Any, X: Any, y: Any, n_problems: int):
-        self.estimator, self.data, self.n_problems = estimator, {"X": X, "y": y}, n_problems
-        self.lock = threading.Lock()
+    def __init__(
+        self, estimator: Any, n_problems: int, usable: Callable[[list[Array]], dict[str, Any]], data: dict[str, Any]
+    ):
+        self.n_problems, self.usable = n_problems, usable
+        self.hook_arguments = {"estimator": estimator, **data}
+        self.is_watched = bool(getattr(estimator, "_skl_callbacks", None))
+        self.lock = threading.Lock()  # callbacks need not expect the threads of several classes
         self.root = None
-        if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
+        if hasattr(estimator, "_init_callback_context"):
             several = n_problems > 1
             self.root = estimator._init_callback_context(
                 max_subtasks=n_problems if several else None, sequential_subtasks=not several
             )
+            self.root.call_on_fit_task_begin(**self.hook_arguments)
 
-    def callbacks(self, k: int) -> list[Callback]:
-        """Callbacks for the run of binary problem k."""
-        if self.root is None:
-            return []
-        task = self.root
-        if self.n_problems > 1:
-            task = self.root.subcontext(task_name=f"class {k}", task_id=k, max_subtasks=None)
-        return [_PassReporter(self, task)]
+    def end(self) -> None:
+        """Report the end; the estimator must be fitted by now."""
+        if self.root is not None:
+            self.root.call_on_fit_task_end(**self.hook_arguments, reconstruction_attributes={})
+
+    @contextmanager
+    def callbacks(self, k: int) -> Iterator[list[Callback]]:
+        """Callbacks for the run of binary problem k, whose task lasts as long as the context."""
+        if self.root is None or not self.is_watched:
+            yield []
+        elif self.n_problems == 1:
+            yield [_PassReporter(self, self.root, lambda w: self.usable([w.copy()]))]
+        else:
+            with self.lock:
+                task = self.root.subcontext(task_name=f"class {k}", task_id=k, max_subtasks=None)
+                task.call_on_fit_task_begin(**self.hook_arguments)
+            yield [_PassReporter(self, task, lambda w: None)]  # the other classes' weights are not there yet
+            with self.lock:
+                task.call_on_fit_task_end(**self.hook_arguments)
 
 
 class _PassReporter:
     """Turns the loop's updates into one task per pass over the data."""
 
-    def __init__(self, fit: FitTask, task: Any):
-        self.fit, self.task = fit, task
+    def __init__(self, fit: FitTask, task: Any, usable: Callable[[Array], dict[str, Any] | None]):
+        self.fit, self.task, self.usable = fit, task, usable
         self.n_reported = 0
 
     def __call__(self, progress: Progress) -> bool:
@@ -68,25 +91,8 @@ class _PassReporter:
             self.n_reported += 1
             with self.fit.lock:
                 step = self.task.subcontext(task_name="pass")
-                step.call_on_fit_task_begin(estimator=self.fit.estimator, **self.fit.data)
+                step.call_on_fit_task_begin(**self.fit.hook_arguments)
                 stop |= step.call_on_fit_task_end(
-                    estimator=self.fit.estimator,
-                    **self.fit.data,
-                    reconstruction_attributes=lambda: self._fitted(progress),
+                    **self.fit.hook_arguments, reconstruction_attributes=lambda: self.usable(progress.state.w)
                 )
         return stop
-
-    def _fitted(self, progress: Progress) -> dict[str, Any] | None:
-        """What makes a usable estimator of the present weights (of a two-class problem)."""
-        from maxmargin.estimators.linear import _coefficients
-
-        if self.fit.n_problems > 1:
-            return None
-        problem = progress.problem
-        coef, intercept = _coefficients([progress.state.w.copy()], problem.n_features, problem.rows.bias)
-        return {
-            "coef_": coef,
-            "intercept_": intercept,
-            "classes_": self.fit.estimator.classes_,
-            "n_features_in_": self.fit.estimator.n_features_in_,
-        }

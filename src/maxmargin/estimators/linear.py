@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+import math
+import time
 import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin import losses, solvers
 from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from maxmargin.estimators._one_vs_rest import OneVsRest
+from maxmargin.estimators._parameters import check_numbers, classifier_loss, progress_bar, seed_of, solver_for
 from maxmargin.parallel import effective_n_jobs, map_ordered
-from maxmargin.problem import Certificate, Problem
-from maxmargin.rows import Array, matvec, view_rows
-from maxmargin.solvers.base import Callback, Result, Solver, catch_interrupt, run
+from maxmargin.problem import Problem
+from maxmargin.rows import CSR, Array, Rows, as_rows, matvec, view_rows
+from maxmargin.solvers.base import Result, Solver, catch_interrupt, run
+
+# What `validate_data` lets through. `as_rows` converts what has to be, and says where a value is not finite.
+_ROWS = {
+    "accept_sparse": True,
+    "accept_large_sparse": True,
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "ensure_all_finite": False,
+}
+_GRAVITY = ["converged", "callback", "max_iter", "max_time", "interrupted"]
 
 
 class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -40,9 +52,9 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     tol : float, default=1e-3
         Relative duality gap to reach: primal - dual <= tol * primal.
     max_iter : float, default=None
-        Limit on passes over the data; None: the solver's own, 1000 for most.
+        Limit on passes over the data, for each class; None: the solver's own, 1000 for most.
     max_time : float, default=None
-        Limit in seconds. The model found by then is kept.
+        Limit in seconds on the whole fit, which several classes share. The model found by then is kept.
     fit_intercept : bool, default=True
         Whether to fit an intercept. It is penalised like the other weights; larger `intercept_scaling` makes that
         penalty smaller.
@@ -50,12 +62,12 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Value of the constant feature whose weight makes the intercept.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class. With more than two classes a class's factor applies in the problem that separates it
-        from the rest, as in LIBLINEAR.
+        from the rest, as in LIBLINEAR. A class that the dict does not name has factor 1.
     warm_start : bool, default=False
         Begin `fit` at the previous solution, if that was of as many rows and classes.
     n_jobs : int, default=None
         Threads, over classes and inside passes over the data; -1: all cores.
-    random_state : int, RandomState or None, default=None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of the order in which rows are visited. None is a fixed seed: the same data give the same bits.
     verbose : int, default=0
         1: show a progress bar on a terminal.
@@ -92,6 +104,9 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     >>> clf.stop_reason_
     'converged'
     """
+
+    # Further arguments of `run`, such as a checkpoint, for the command line.
+    _run_options: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self,
@@ -130,7 +145,6 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------ fit
 
-    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
         """Train on rows X with labels y.
 
@@ -148,90 +162,109 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        loss = losses.get(self.loss)
-        if not losses.is_margin_loss(loss):
-            able = ", ".join(losses.name_of_type(tag) for tag in losses.MARGIN_LOSSES)
-            raise ValueError(f"loss {losses.name_of(loss)!r} is for regression; a classifier takes {able}")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,  # `Problem` checks, and says where
-        )
-        check_classification_targets(y)
-        n_jobs = effective_n_jobs(self.n_jobs)
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        if self.fit_intercept and not 0.0 < bias < np.inf:
-            raise ValueError(f"intercept_scaling must be positive and finite, got {self.intercept_scaling!r}")
-        everywhere = np.ones(len(y))
-        problem = Problem(X, everywhere, self.C, loss, sample_weight=sample_weight, bias=bias, n_jobs=n_jobs)
-        self.classes_ = _observed_classes(y, problem.cost)
-        tasks = self._binary_problems(problem, y)
-        solver = solvers.choose(problem, self.tol) if self.solver == "auto" else solvers.get(self.solver)
-        self._keep(problem, solver, self._solve(solver, tasks, n_jobs, X, y))
+        complaint = self._train(X, y, sample_weight)
+        if complaint:  # raised here, so that it points at the line that called `fit`
+            warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
         return self
 
-    def _binary_problems(self, problem: Problem, y: Array) -> list[Problem]:
-        """One problem that separates classes_[1] from classes_[0], or each class from the rest."""
-        factors = _class_factors(self.class_weight, self.classes_, y, problem.cost)
-        if len(self.classes_) == 2:
-            positive = y == self.classes_[1]
-            return [problem.with_labels(np.where(positive, 1.0, -1.0), problem.cost * np.where(positive, *factors[::-1]))]
-        tasks = []
-        for label, factor in zip(self.classes_, factors):
-            positive = y == label
-            cost = problem.cost if factor == 1.0 else problem.cost * np.where(positive, factor, 1.0)
-            tasks.append(problem.with_labels(np.where(positive, 1.0, -1.0), cost))
-        return tasks
+    @with_callbacks
+    def _train(self, X: Any, y: Any, sample_weight: Any) -> str | None:
+        """All of `fit` but its warning, which is returned if there should be one."""
+        started = time.perf_counter()
+        check_numbers(self)
+        loss, seed, n_jobs = classifier_loss(self.loss), seed_of(self.random_state), effective_n_jobs(self.n_jobs)
+        X, y = validate_data(self, X, y, **_ROWS)
+        check_classification_targets(y)
+        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        unlabelled = Problem(X, np.ones(len(y)), self.C, loss, sample_weight=sample_weight, bias=bias, n_jobs=n_jobs)
+        problems = OneVsRest(unlabelled, y, self.class_weight)
+        solver = solver_for(self.solver, unlabelled, self.tol)
 
-    def _solve(self, solver: Solver, tasks: list[Problem], n_jobs: int, X: Any, y: Any) -> list[Result]:
+        def usable(weights: list[Array]) -> dict[str, Any]:
+            coef, intercept = _coefficients(weights, unlabelled.n_features, bias)
+            return {"coef_": coef, "intercept_": intercept, "classes_": problems.classes}
+
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        task = FitTask(self, len(problems), usable, {"X": X, "y": y, "metadata": metadata})
+        results = self._solve(solver, problems, seed, n_jobs, task, started)
+        for name, fitted in usable([r.w for r in results]).items():
+            setattr(self, name, fitted)
+        self._keep(solver, results)
+        task.end()
+        return None if self.stop_reason_ in ("converged", "callback") else self._complaint(len(y), results)
+
+    def _solve(
+        self, solver: Solver, problems: OneVsRest, seed: int, n_jobs: int, task: FitTask, started: float
+    ) -> list[Result]:
         """Solve the binary problems, several at a time."""
-        starts = self._warm_starts(tasks)
-        seed = _seed(self.random_state)
-        together = min(n_jobs, len(tasks))
-        fit_task = FitTask(self, X, y, n_problems=len(tasks))
+        starts = self._warm_starts(problems)
+        at_once = min(n_jobs, len(problems))
 
-        with catch_interrupt() as interrupt, _progress_bars(self.verbose, len(tasks)) as bars:
+        def seconds_for(k: int) -> float | None:
+            """A fair share of the time that is left."""
+            if self.max_time is None:
+                return None
+            left = started + self.max_time - time.perf_counter()
+            return max(left, 1e-9) / math.ceil((len(problems) - k) / at_once)
+
+        with catch_interrupt() as interrupt, progress_bar(self.verbose) as bars:
 
             def solve_one(k: int) -> Result:
-                callbacks: list[Callback] = [*bars, *fit_task.callbacks(k)]
-                return run(
-                    solver,
-                    tasks[k] if together == 1 else tasks[k].with_jobs(1),
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    max_time=self.max_time,
-                    callbacks=callbacks,
-                    start=starts[k],
-                    seed=seed,
-                    interrupt=interrupt,
-                )
+                with task.callbacks(k) as callbacks:
+                    result = run(
+                        solver,
+                        problems[k] if at_once == 1 else problems[k].with_jobs(1),
+                        tol=self.tol,
+                        max_iter=self.max_iter,
+                        max_time=seconds_for(k),
+                        callbacks=[*bars, *callbacks],
+                        start=starts[k],
+                        seed=seed,
+                        **{"interrupt": interrupt, **self._run_options},
+                    )
+                # Dual variables of many classes take more memory than the data: keep them only for a purpose.
+                return result if self.warm_start else replace(result, alpha=None, state=None)
 
-            return map_ordered(solve_one, range(len(tasks)), together)
+            return map_ordered(solve_one, range(len(problems)), at_once)
 
-    def _warm_starts(self, tasks: list[Problem]) -> list[Any]:
-        before = getattr(self, "_states", None)
-        if not self.warm_start or before is None or len(before) != len(tasks):
-            return [None] * len(tasks)
-        fits = all(len(s.w) == t.n_weights and len(s.alpha) == t.n_rows for s, t in zip(before, tasks))
-        return before if fits else [None] * len(tasks)
+    def _warm_starts(self, problems: OneVsRest) -> list[Any]:
+        before, whole = getattr(self, "_states", None), problems.problem
+        if not self.warm_start or before is None or len(before) != len(problems):
+            return [None] * len(problems)
+        fits = all(len(s.w) == whole.n_weights and len(s.alpha) == whole.n_rows for s in before)
+        return before if fits else [None] * len(problems)
 
-    def _keep(self, problem: Problem, solver: Solver, results: list[Result]) -> None:
-        """Turn the results into the fitted attributes."""
-        self.coef_, self.intercept_ = _coefficients([r.w for r in results], problem.n_features, problem.rows.bias)
+    def _keep(self, solver: Solver, results: list[Result]) -> None:
+        """Turn the results into the fitted attributes that tell of the training."""
         only = len(results) == 1
         self.certificate_ = results[0].certificate if only else [r.certificate for r in results]
         self.history_ = results[0].history if only else [r.history for r in results]
         self.stop_reason_ = max((r.stop_reason for r in results), key=_GRAVITY.index)
-        self.n_iter_ = max(1, *(int(np.ceil(r.passes)) for r in results))
+        self.n_iter_ = max(1, *(math.ceil(r.passes) for r in results))
         self.solver_ = solver
-        if self.warm_start:
-            self._states = [r.state for r in results]
-        _warn_if_not_converged(self.stop_reason_, problem, max(results, key=lambda r: r.certificate.relative_gap), self)
+        self._states = [r.state for r in results] if self.warm_start else None
+
+    def _complaint(self, n_rows: int, results: list[Result]) -> str:
+        """What the one warning of a fit says: the gap reached, the likely cause, the one parameter to change."""
+        k = max(range(len(results)), key=lambda k: results[k].certificate.relative_gap)
+        worst = results[k]
+        of_class = "" if len(results) == 1 else f" (class {self.classes_[k]!s})"
+        if self.stop_reason_ == "interrupted":
+            advice = "It was interrupted, and the model found so far is kept: fit again to finish it."
+        elif self.stop_reason_ == "max_time":
+            advice = f"max_time={self.max_time:g} seconds ran out: raise max_time, or tol."
+        elif self.max_iter is not None and self.max_iter < worst.solver.max_passes:
+            advice = f"max_iter={self.max_iter:g} was too small: raise max_iter, or tol."
+        elif n_rows > 10 * self.n_features_in_:
+            advice = (
+                f"{worst.passes:.0f} passes were not enough: with many more rows than features ({n_rows} x "
+                f"{self.n_features_in_}) {worst.solver.name} is slow when C * |x|^2 is large. Scale the features to "
+                "about unit length, or lower C."
+            )
+        else:
+            advice = f"{worst.passes:.0f} passes were not enough: lower C, or raise max_iter."
+        gap = f"relative duality gap of {worst.certificate.relative_gap:.1e}{of_class}"
+        return f"LinearSVC stopped at a {gap}, not yet tol={self.tol:g}. {advice}"
 
     # ------------------------------------------------------------ use
 
@@ -246,18 +279,14 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=False,
-        )
-        scores = X @ self.coef_.T if X.dtype == self.coef_.dtype else _without_widening(X, self.coef_)
-        scores = np.asarray(scores) + self.intercept_
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, reset=False, **_ROWS)
+        rows = _checked_rows(X)
+        if X.dtype == self.coef_.dtype:
+            scores = np.asarray(X @ self.coef_.T)
+        else:  # float32 rows: summed in float64, without a float64 copy of X
+            scores = np.stack([matvec(rows, w) for w in np.ascontiguousarray(self.coef_)], axis=1)
+        scores += self.intercept_
         return scores.ravel() if len(self.coef_) == 1 else scores
 
     def predict(self, X: Any) -> Array:
@@ -286,72 +315,6 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         save(self, path)
 
 
-# ---------------------------------------------------------------- what fit needs
-
-_GRAVITY = ["converged", "callback", "max_iter", "max_time", "interrupted"]
-
-
-def _observed_classes(y: Array, cost: Array) -> Array:
-    """The classes that have a row of positive weight."""
-    classes = np.unique(y[cost > 0.0])
-    if len(classes) < 2:
-        raise ValueError(
-            "LinearSVC needs samples of at least 2 classes in the data, "
-            f"but the data contains only one class: {classes[0]!r}"
-        )
-    return classes
-
-
-def _class_factors(class_weight: Any, classes: Array, y: Array, cost: Array) -> Array:
-    """Factor of C for each class. Balanced: as if every class had the same total weight."""
-    if class_weight is None:
-        return np.ones(len(classes))
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise ValueError(f'class_weight must be a dict, "balanced" or None, got {class_weight!r}')
-        totals = np.array([cost[y == label].sum() for label in classes])
-        return totals.sum() / (len(classes) * totals)
-    unknown = [label for label in class_weight if label not in classes]
-    if unknown:
-        raise ValueError(f"class_weight names classes that are not in y: {unknown}")
-    factors = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
-    if not np.all((factors > 0.0) & np.isfinite(factors)):
-        raise ValueError(f"class weights must be positive and finite, got {class_weight!r}")
-    return factors
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return 0
-    if isinstance(random_state, (int, np.integer)):
-        if random_state < 0:
-            raise ValueError(f"random_state must not be negative, got {random_state}")
-        return int(random_state)
-    if hasattr(random_state, "integers"):
-        return int(random_state.integers(2**31))
-    if hasattr(random_state, "randint"):
-        return int(random_state.randint(2**31 - 1))
-    raise ValueError(f"random_state must be an integer, a numpy generator or None, got {random_state!r}")
-
-
-@contextmanager
-def _progress_bars(verbose: int, n_problems: int) -> Iterator[list[Callback]]:
-    """The callbacks of `verbose`: one bar, for whichever binary problem reports."""
-    with ExitStack() as stack:
-        bars: list[Callback] = []
-        if verbose:
-            from maxmargin.callbacks import ProgressBar
-
-            lock, bar = threading.Lock(), stack.enter_context(ProgressBar())
-
-            def locked(progress: Any) -> bool:
-                with lock:
-                    return bar(progress)
-
-            bars.append(locked)
-        yield bars
-
-
 def _coefficients(weights: list[Array], n_features: int, bias: float) -> tuple[Array, Array]:
     """(coef, intercept) of weight vectors whose last entry may belong to the constant column; a view if it can be."""
     stacked = weights[0][np.newaxis] if len(weights) == 1 else np.stack(weights)
@@ -359,26 +322,11 @@ def _coefficients(weights: list[Array], n_features: int, bias: float) -> tuple[A
     return stacked[:, :n_features], intercept
 
 
-def _without_widening(X: Any, coef: Array) -> Array:
-    """X @ coef.T for float32 rows, summed in float64 without a float64 copy of X."""
+def _checked_rows(X: Any) -> Rows:
+    """View X as rows at little cost; only if something is wrong is it looked through for where that is."""
     rows = view_rows(X)
-    return np.stack([matvec(rows, np.ascontiguousarray(w)) for w in coef], axis=1)
-
-
-def _warn_if_not_converged(reason: str, problem: Problem, worst: Result, estimator: LinearSVC) -> None:
-    """One warning per fit: the gap reached, the likely cause, the one parameter to change."""
-    if reason in ("converged", "callback"):
-        return
-    reached = f"relative duality gap {worst.certificate.relative_gap:.1e}, not yet tol={estimator.tol:.0e}"
-    if reason == "interrupted":
-        advice = "It was interrupted; the model found so far is kept."
-    elif reason == "max_time":
-        advice = f"max_time={estimator.max_time} s ran out; raise it, or tol."
-    elif problem.n_rows > 10 * problem.n_features:
-        advice = (
-            f"{worst.passes:.0f} passes were not enough: with many more rows than features ({problem.n_rows} x "
-            f"{problem.n_features}) {worst.solver.name} is slow when C * |x|^2 is large. Scale the features or lower C."
-        )
-    else:
-        advice = f"max_iter={worst.passes:.0f} passes were not enough; raise max_iter, or lower C."
-    warnings.warn(f"LinearSVC stopped at a {reached}. {advice}", ConvergenceWarning, stacklevel=4)
+    with np.errstate(all="ignore"):
+        in_doubt = not np.isfinite(np.sum(rows.data if isinstance(rows, CSR) else rows.values))
+    if isinstance(rows, CSR) and len(rows.indices):
+        in_doubt |= bool(rows.indices.min() < 0 or rows.indices.max() >= rows.n_features)
+    return as_rows(X)[0] if in_doubt else rows

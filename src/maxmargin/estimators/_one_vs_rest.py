@@ -1,0 +1,75 @@
+"""From class labels to binary problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from maxmargin.problem import Problem
+from maxmargin.rows import Array
+
+
+class OneVsRest:
+    """The binary problems of a classification, made when asked for: all at once they may outweigh the data.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows and their costs; its labels do not matter.
+    y : ndarray of shape (n_rows,)
+        Class labels.
+    class_weight : dict, "balanced" or None
+
+    Attributes
+    ----------
+    classes : ndarray
+        The classes that have a row of positive weight.
+    """
+
+    def __init__(self, problem: Problem, y: Array, class_weight: Any):
+        self.problem, self.y = problem, y
+        self.classes = _observed_classes(y, problem.cost)
+        self.factors = _class_factors(class_weight, self.classes, y, problem.cost)
+
+    def __len__(self) -> int:
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    def __getitem__(self, k: int) -> Problem:
+        """The problem that separates class k from the rest, or the second class of two from the first."""
+        two = len(self.classes) == 2
+        own, other = (self.factors[1], self.factors[0]) if two else (self.factors[k], 1.0)
+        positive = self.y == self.classes[1 if two else k]
+        cost = self.problem.cost if own == other == 1.0 else self.problem.cost * np.where(positive, own, other)
+        return self.problem.with_labels(np.where(positive, 1.0, -1.0), cost)
+
+
+def _observed_classes(y: Array, cost: Array) -> Array:
+    classes = np.unique(y[cost > 0.0])
+    if len(classes) < 2:
+        raise ValueError(
+            "a classifier needs samples of at least 2 classes, "
+            f"but the data contains only one class (of positive weight): {classes[0]!s}"
+        )
+    return classes
+
+
+def _class_factors(class_weight: Any, classes: Array, y: Array, cost: Array) -> Array:
+    """Factor of C for each class. Balanced: as if every class had the same total weight."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.array([cost[y == label].sum() for label in classes])
+        return totals.sum() / (len(classes) * totals)
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f'class_weight must be a dict, "balanced" or None, got {class_weight!r}')
+    labels = classes.tolist()
+    # A name too many may be a class that this part of the data lacks; with a class left unnamed it is a mistake.
+    unknown, unnamed = [name for name in class_weight if name not in labels], set(labels) - set(class_weight)
+    if unknown and unnamed:
+        raise ValueError(f"class_weight names {unknown}, which are not in y, but not its classes {sorted(unnamed)}")
+    factors = np.array([float(class_weight.get(label, 1.0)) for label in labels])
+    if not np.all((factors > 0.0) & np.isfinite(factors)):
+        raise ValueError(f"class weights must be positive and finite, got {class_weight!r}")
+    return factors

@@ -1,0 +1,93 @@
+"""What estimators do with their parameters before anything else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from maxmargin import losses, solvers
+from maxmargin.losses import Loss
+from maxmargin.problem import Problem
+from maxmargin.solvers.base import Callback, Progress, Solver
+
+
+def check_numbers(estimator: Any) -> None:
+    """Refuse what is no number where one is needed; the other ranges are checked where the numbers are used."""
+    for name in ("C", "tol", "intercept_scaling", "max_iter", "max_time"):
+        value = getattr(estimator, name)
+        if not isinstance(value, Real) and not (value is None and name.startswith("max_")):
+            raise ValueError(f"{name} must be a number, got {value!r}")
+    if estimator.fit_intercept and not 0.0 < estimator.intercept_scaling < np.inf:
+        raise ValueError(f"intercept_scaling must be positive and finite, got {estimator.intercept_scaling!r}")
+    if estimator.max_time is not None and not estimator.max_time > 0.0:
+        raise ValueError(f"max_time must be positive or None, got {estimator.max_time!r}")
+
+
+def classifier_loss(loss: str | Loss) -> Loss:
+    """The loss object; the error lists the losses of classifiers, each with the solvers that take it."""
+    if isinstance(loss, str) and loss not in losses.names():
+        raise ValueError(f"unknown loss {loss!r}; {_choices()}")
+    loss = losses.get(loss)
+    if not losses.is_margin_loss(loss):
+        raise ValueError(f"loss {losses.name_of(loss)!r} is for regression; {_choices()}")
+    if not solvers.supporting(loss):
+        raise ValueError(f"no solver takes loss {losses.name_of(loss)!r} yet; {_choices()}")
+    return loss
+
+
+def _choices() -> str:
+    takers = {losses.name_of_type(tag): solvers.supporting(tag()) for tag in losses.MARGIN_LOSSES}
+    listed = ", ".join(f"{loss} (solver {' or '.join(names)})" for loss, names in takers.items() if names)
+    return f"a classifier takes {listed}"
+
+
+def solver_for(solver: str | Solver, problem: Problem, tol: float) -> Solver:
+    """The solver object; the error lists the solvers that take the problem's loss."""
+    if isinstance(solver, Solver):
+        return solver
+    if isinstance(solver, str) and solver == "auto":
+        return solvers.choose(problem, tol)
+    able = solvers.supporting(problem.loss)
+    if solver not in able:
+        is_known = isinstance(solver, str) and solver in solvers.names()
+        what = f"solver {solver!r} does not take loss" if is_known else f"unknown solver {solver!r}; for loss"
+        raise ValueError(f"{what} {losses.name_of(problem.loss)!r}: choose one of auto, {', '.join(able)}")
+    return solvers.get(solver)
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed for a solver; None is a fixed one."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, (int, np.integer)):
+        if random_state < 0:
+            raise ValueError(f"random_state must not be negative, got {random_state}")
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    raise ValueError(f"random_state must be an integer, a generator of numpy or None, got {random_state!r}")
+
+
+@contextmanager
+def progress_bar(verbose: int) -> Iterator[list[Callback]]:
+    """The callbacks of `verbose`: one bar, for whichever binary problem reports."""
+    if not verbose:
+        yield []
+        return
+    from maxmargin.callbacks import ProgressBar
+
+    lock = threading.Lock()
+    with ProgressBar() as bar:
+
+        def one_at_a_time(progress: Progress) -> bool:
+            with lock:
+                return bar(progress)
+
+        yield [one_at_a_time]
