@@ -7,6 +7,7 @@ solvers. The file is written to one side, synced and renamed: a crash leaves the
 from __future__ import annotations
 
 import hashlib
+import zlib
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from maxmargin.problem import Problem
 
 _KIND = "checkpoint"
 
+Saved = tuple[Any, list[dict[str, float]], float, float]  # state, history, seconds, next_check
+
 
 class Checkpoint:
     """A file that holds the latest state of one run.
@@ -28,24 +31,26 @@ class Checkpoint:
     path : path
     solver : Solver
     problem : Problem
-        Both are part of the file's fingerprint: a checkpoint of another run is refused, not continued.
+    seed : int or None
+        These three are part of the file's fingerprint: a checkpoint of another run is refused, not continued.
     """
 
-    def __init__(self, path: str | PathLike[str], solver: Any, problem: Problem):
+    def __init__(self, path: str | PathLike[str], solver: Any, problem: Problem, seed: int | None):
         self.path = Path(path)
-        self.fingerprint = _fingerprint(solver, problem)
+        self.fingerprint = _fingerprint(solver, problem, seed)
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint {self.path}: there is no directory {self.path.parent}")
 
-    def save(self, state: Any, history: dict[str, list[float]], seconds: float, next_check: float) -> None:
+    def save(self, state: Any, history: list[dict[str, float]], seconds: float, next_check: float) -> None:
         """Replace the file by the present state."""
         arrays = {f"state.{name}": array for name, array in _pack(state).items()}
-        arrays |= {f"history.{name}": np.array(column) for name, column in history.items()}
+        for name in history[0] if history else ():
+            arrays[f"history.{name}"] = np.array([entry[name] for entry in history])
         arrays["clock"] = np.array([seconds, next_check])
         write_model(self.path, _KIND, {"fingerprint": self.fingerprint}, arrays)
 
-    def load(self, template: Any) -> tuple[Any, dict[str, list[float]], float, float] | None:
-        """The saved (state, history, seconds, next_check), or None if there is no file yet."""
+    def load(self, template: Any) -> Saved | None:
+        """What was saved, the state in the form of `template`, or None if there is no file yet."""
         if not self.path.exists():
             return None
         model = read_model(self.path, mmap=False)
@@ -56,28 +61,40 @@ class Checkpoint:
                 f"checkpoint {self.path} belongs to other data, another solver or other parameters; "
                 "delete it to start anew or name another file"
             )
-        parts: dict[str, dict[str, np.ndarray]] = {"state": {}, "history": {}}
-        for name, array in model.arrays.items():
-            group, _, rest = name.partition(".")
-            if rest:
-                parts[group][rest] = array
-        history = {name: column.tolist() for name, column in parts["history"].items()}
-        seconds, next_check = model.arrays["clock"].tolist()
-        return _unpack(template, parts["state"]), history, seconds, next_check
+        try:
+            return _rebuild(template, model.arrays)
+        except KeyError as missing:
+            raise ValueError(
+                f"checkpoint {self.path} was written by maxmargin {model.written_by} and lacks {missing}, which this "
+                "version needs; delete it to start anew or name another file"
+            ) from None
 
 
-def _fingerprint(solver: Any, problem: Problem) -> str:
-    """Hash of what decides the course of a run. Row lengths stand for the rows: cheap, and hard to have by chance."""
-    digest = hashlib.sha256(f"{solver!r}|{losses.name_of(problem.loss)}{tuple(problem.loss)}".encode())
-    digest.update(f"|{problem.n_rows}|{problem.n_weights}|".encode())
-    for array in (problem.y, problem.cost, problem.norms2):
-        digest.update(np.ascontiguousarray(array))
+def _rebuild(template: Any, arrays: dict[str, np.ndarray]) -> Saved:
+    parts: dict[str, dict[str, np.ndarray]] = {"state": {}, "history": {}, "clock": {}}
+    for name, array in arrays.items():
+        group, _, rest = name.partition(".")
+        parts[group][rest] = array
+    columns = [column.tolist() for column in parts["history"].values()]
+    history = [dict(zip(parts["history"], entry)) for entry in zip(*columns)]
+    seconds, next_check = arrays["clock"].tolist()
+    return _unpack(template, parts["state"]), history, seconds, next_check
+
+
+def _fingerprint(solver: Any, problem: Problem, seed: int | None) -> str:
+    """Hash of what decides the course of a run, the same on every machine."""
+    loss = f"{losses.name_of(problem.loss)}{tuple(problem.loss)}"
+    digest = hashlib.sha256(f"{solver!r}|{seed}|{loss}|{problem.n_rows}|{problem.n_weights}".encode())
+    for part in problem.rows:  # a checksum of their bytes: for large data four times faster than a hash
+        digest.update(f"|{zlib.crc32(part.data) if isinstance(part, np.ndarray) else part!r}".encode())
+    for array in (problem.y, problem.cost):
+        digest.update(array.data)
     return digest.hexdigest()
 
 
 def _pack(state: Any) -> dict[str, np.ndarray]:
     """Flatten nested NamedTuples to named arrays."""
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, content in zip(state._fields, state):
         if hasattr(content, "_fields"):
             arrays |= {f"{name}.{inner}": array for inner, array in _pack(content).items()}

@@ -34,7 +34,7 @@ class SquaredHinge(NamedTuple):
 
 
 class Huber(NamedTuple):
-    """Hinge with its kink rounded to a parabola over a width of `delta`: (1 - t)^2 / (2 delta) for 1 - delta < t < 1."""
+    """Hinge with its kink rounded to a parabola, (1 - t)^2 / (2 delta) for 1 - delta < t < 1."""
 
     delta: float = 0.5
 
@@ -384,6 +384,7 @@ def _(loss, t, alpha, cost):
 @slack.register(Logistic)
 def _(loss, t, alpha, cost):
     # cost times the divergence of the probability -phi'(t) from a = alpha / cost; value(-t) = -log(-phi'(t)).
+    # Both terms are of the size of cost at most: what their difference loses is far below any tolerance.
     a = alpha / cost
     total = 0.0
     if a > 0.0:
@@ -404,9 +405,10 @@ def _(loss, t, alpha, cost):
     if t > 0.0:
         t, alpha = -t, -alpha
     excess = -t - loss.epsilon
+    wrong_side = loss.epsilon * (abs(alpha) - alpha)
     if excess > 0.0:
-        return (cost - alpha) * excess + loss.epsilon * (abs(alpha) - alpha)
-    return loss.epsilon * abs(alpha) + alpha * t
+        return (cost - alpha) * excess + wrong_side
+    return -alpha * excess + wrong_side
 
 
 @slack.register(SquaredEpsilonInsensitive)
@@ -414,6 +416,7 @@ def _(loss, t, alpha, cost):
     if t > 0.0:
         t, alpha = -t, -alpha
     excess = -t - loss.epsilon
+    wrong_side = loss.epsilon * (abs(alpha) - alpha)
     if excess > 0.0:
-        return (cost * excess - 0.5 * alpha) ** 2 / cost + loss.epsilon * (abs(alpha) - alpha)
-    return loss.epsilon * abs(alpha) + alpha * t + 0.25 * alpha * alpha / cost
+        return (cost * excess - 0.5 * alpha) ** 2 / cost + wrong_side
+    return -alpha * excess + 0.25 * alpha * alpha / cost + wrong_side

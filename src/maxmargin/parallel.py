@@ -6,6 +6,7 @@ order of the blocks: whoever adds them up gets the same sum on one thread and on
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -44,5 +45,4 @@ def map_ordered(function: Callable[[A], T], items: Iterable[A], n_jobs: int = 1)
 
 def map_blocks(function: Callable[[int, int], T], borders: Sequence[int] | Any, n_jobs: int = 1) -> list[T]:
     """`function(begin, end)` for each pair of neighbouring borders, results in their order."""
-    pairs = list(zip(borders[:-1], borders[1:]))
-    return map_ordered(lambda pair: function(*pair), pairs, n_jobs)
+    return map_ordered(lambda pair: function(*pair), itertools.pairwise(borders), n_jobs)

@@ -21,7 +21,7 @@ import numpy as np
 from maxmargin import losses
 from maxmargin._jit import kernel
 from maxmargin.losses import Loss, argument, conjugate, derivative, sign, slack, target, value
-from maxmargin.parallel import map_blocks
+from maxmargin.parallel import effective_n_jobs, map_blocks
 from maxmargin.rows import (
     Array,
     Rows,
@@ -97,19 +97,23 @@ class Problem:
         *,
         sample_weight: Any = None,
         bias: float = 0.0,
-        n_jobs: int = 1,
+        n_jobs: int | None = 1,
     ):
         if not 0.0 < C < np.inf:
             raise ValueError(f"C must be a positive finite number, got {C!r}")
+        if not np.isfinite(bias):
+            raise ValueError(f"bias must be a finite number, got {bias!r}")
         loss = losses.get(loss)
         rows, norms2 = as_rows(X, bias)
+        if n_rows(rows) == 0:
+            raise ValueError("X has no rows: there is nothing to learn from")
         fields = {
             "rows": rows,
             "y": _check_labels(y, n_rows(rows), loss),
             "cost": C * _check_weights(sample_weight, n_rows(rows)),
             "loss": loss,
             "norms2": norms2,
-            "n_jobs": n_jobs,
+            "n_jobs": effective_n_jobs(n_jobs),
         }
         for name, content in fields.items():
             object.__setattr__(self, name, content)
@@ -147,20 +151,23 @@ class Problem:
 
     def decision(self, w: Array) -> Array:
         """x_i'w of every row."""
-        return matvec(self.rows, w, self.n_jobs)
+        return matvec(self.rows, self._weight_vector(w), self.n_jobs)
 
     def primal(self, w: Array) -> float:
         """P(w)."""
+        w = self._weight_vector(w)
         risk = self._sum(_risk, w)
         return float(0.5 * (w @ w) + risk)
 
     def dual(self, alpha: Array) -> float:
         """D(alpha); -inf where alpha is not feasible."""
+        alpha = self._dual_vector(alpha)
         v = self.weights(alpha)
         return float(-0.5 * (v @ v) - _conjugates(self.y, self.cost, self.loss, alpha))
 
     def weights(self, alpha: Array) -> Array:
         """The w that belongs to alpha: sum_i alpha_i sign_i x_i."""
+        alpha = self._dual_vector(alpha)
         # A block's sum is as long as w: use several blocks only while they are small beside the data.
         affordable = n_stored(self.rows) // (8 * self.n_weights) if self.n_weights else 1
         borders = row_blocks(self.rows, max(1, min(8, affordable)))
@@ -177,7 +184,7 @@ class Problem:
 
     def dual_point(self, w: Array) -> Array:
         """A feasible alpha for any w: alpha_i = -C_i phi'(t_i), optimal when w is."""
-        alpha = np.empty(self.n_rows)
+        w, alpha = self._weight_vector(w), np.empty(self.n_rows)
         map_blocks(
             lambda lo, hi: _dual_point(self.rows, self.y, self.cost, self.loss, w, alpha, lo, hi),
             default_blocks(self.rows),
@@ -186,7 +193,7 @@ class Problem:
         return alpha
 
     def gap(self, w: Array, alpha: Array, *, belongs: bool = False) -> float:
-        """P(w) - D(alpha)."""
+        """P(w) - D(alpha), or P(w) where that is less: no loss is negative, so zero is a dual bound, too."""
         return self.certificate(w, alpha, belongs=belongs).gap
 
     def certificate(self, w: Array, alpha: Array | None = None, *, belongs: bool = False) -> Certificate:
@@ -201,8 +208,10 @@ class Problem:
         belongs : bool
             Promise that w is ``weights(alpha)``, which saves a pass over the data.
         """
+        w = self._weight_vector(w)
         if alpha is None:
             alpha, belongs = self.dual_point(w), False
+        alpha = self._dual_vector(alpha)
         sums = map_blocks(
             lambda lo, hi: _risk_and_slack(self.rows, self.y, self.cost, self.loss, w, alpha, lo, hi),
             default_blocks(self.rows),
@@ -217,6 +226,12 @@ class Problem:
         gap = min(gap, primal)
         return Certificate(primal, primal - gap, gap)
 
+    def _weight_vector(self, w: Any) -> Array:
+        return _check_vector("w", w, self.n_weights, "weights")
+
+    def _dual_vector(self, alpha: Any) -> Array:
+        return _check_vector("alpha", alpha, self.n_rows, "rows")
+
     def _sum(self, block_kernel: Any, w: Array) -> float:
         return sum(
             map_blocks(
@@ -225,6 +240,14 @@ class Problem:
                 self.n_jobs,
             )
         )
+
+
+def _check_vector(name: str, vector: Any, n: int, what: str) -> Array:
+    """A float64 vector of n entries; kernels do not look where they step."""
+    vector = np.ascontiguousarray(vector, dtype=np.float64)
+    if vector.shape != (n,):
+        raise ValueError(f"the problem has {n} {what}, but {name} has shape {vector.shape}")
+    return vector
 
 
 def _check_labels(y: Any, n: int, loss: Loss) -> Array:
@@ -250,7 +273,7 @@ def _check_weights(sample_weight: Any, n: int) -> Array:
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
     if len(wrong):
         raise ValueError(f"sample_weight[{wrong[0]}] is {weights[wrong[0]]}; weights must be finite and >= 0")
-    if n and not weights.any():
+    if not weights.any():
         raise ValueError("all sample weights are zero: there is nothing to learn from")
     return weights
 

@@ -208,16 +208,26 @@ def as_rows(X: Any, bias: float = 0.0) -> tuple[Rows, Array]:
 def view_rows(X: Any, bias: float = 0.0) -> Rows:
     """The tag around X's own arrays; their values are not looked at."""
     if hasattr(X, "tocsr"):  # any scipy.sparse matrix or array, without importing scipy
+        if X.format != "csr" and hasattr(X, "check_format"):
+            _check_format(X)
         X = X.tocsr()
         data, indices, indptr = _as_float(X.data), X.indices, X.indptr
         _check_layout(X, data, indices, indptr)
         if indices.dtype != indptr.dtype:
-            indptr = indptr.astype(np.int64)
+            indptr = indptr.astype(np.int64, copy=False)
         return CSR(*map(_read_only, (data, indices, indptr)), int(X.shape[1]), bias)
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, rows and features; got shape {X.shape}")
-    return Dense(_read_only(np.ascontiguousarray(_as_float(X))), bias)
+    return Dense(_read_only(_as_float(X)), bias)
+
+
+def _check_format(X: Any) -> None:
+    """The conversion of a malformed column-wise matrix would write outside its arrays."""
+    try:
+        X.check_format()
+    except ValueError as error:
+        raise ValueError(f"malformed sparse matrix: {error}") from None
 
 
 def _check_layout(X: Any, data: Array, indices: Array, indptr: Array) -> None:
@@ -230,7 +240,9 @@ def _check_layout(X: Any, data: Array, indices: Array, indptr: Array) -> None:
 def _as_float(values: Array) -> Array:
     if values.dtype in (np.float32, np.float64) and values.dtype.isnative:
         return values
-    return values.astype(np.float64)
+    if values.dtype.kind == "c":
+        raise ValueError(f"X is of dtype {values.dtype}; features must be real numbers")
+    return values.astype(np.float64, order="C")
 
 
 def _read_only(array: Array) -> Array:

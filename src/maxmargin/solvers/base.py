@@ -29,7 +29,7 @@ from maxmargin.rows import Array
 
 State = Any  # a NamedTuple of arrays, numbers and such NamedTuples
 
-_FIRST_CHECK = 10.0  # passes before the first certificate that the solver did not ask for itself; then 20, 40, ...
+_CHECK_EVERY = 10.0  # passes between certificates that the solver did not ask for itself: 3 % of the time or so
 
 
 class Goal(NamedTuple):
@@ -73,8 +73,8 @@ class Solver:
         """Proven bounds for the present w; a pass over the data or two."""
         return problem.certificate(state.w, getattr(state, "alpha", None))
 
-    def reconsider(self, problem: Problem, state: State, goal: Goal) -> State:
-        """Called when the solver believed to be done and its certificate says that it is not."""
+    def reconsider(self, problem: Problem, state: State, goal: Goal, certificate: Certificate) -> State:
+        """Learn from a certificate that does not meet the goal: above all, what if the solver had believed it would."""
         return state
 
 
@@ -153,6 +153,7 @@ def run(
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
     interrupt: threading.Event | None = None,
+    give_up: Callable[[list[dict[str, float]]], bool] | None = None,
 ) -> Result:
     """Run a solver until the certified relative gap is at most `tol`, or a limit is met.
 
@@ -177,12 +178,15 @@ def run(
     interrupt : threading.Event, optional
         Stops the run when set. By default Ctrl-C sets one, if this is the main thread; a second Ctrl-C raises
         KeyboardInterrupt as usual.
+    give_up : callable, optional
+        Given the history so far (a list of entries) after each certificate that does not meet the goal; True ends the
+        run as "stalled". For `solvers.auto`, which then goes on with another solver.
     """
     _check_arguments(solver, problem, tol, max_iter, max_time)
     with contextlib.ExitStack() as stack:
         if interrupt is None:
             interrupt = stack.enter_context(catch_interrupt())
-        loop = _Loop(solver, problem, Goal(float(tol), float(max_iter or solver.max_passes)))
+        loop = _Loop(solver, problem, Goal(float(tol), float(max_iter or solver.max_passes)), give_up)
         loop.begin(seed, start.state if isinstance(start, Result) else start, checkpoint)
         return loop.run(math.inf if max_time is None else max_time, list(callbacks), interrupt, checkpoint_every)
 
@@ -206,11 +210,18 @@ def _check_arguments(
 class _Loop:
     """The loop's own moving parts: the solver's state, the clock, the history, the next certificate."""
 
-    def __init__(self, solver: Solver, problem: Problem, goal: Goal):
-        self.solver, self.problem, self.goal = solver, problem, goal
-        self.history: dict[str, list[float]] = {}
-        self.certificate: Certificate | None = None
-        self.next_check = _FIRST_CHECK
+    def __init__(
+        self,
+        solver: Solver,
+        problem: Problem,
+        goal: Goal,
+        give_up: Callable[[list[dict[str, float]]], bool] | None = None,
+    ):
+        self.solver, self.problem, self.goal, self.give_up = solver, problem, goal, give_up
+        self.history: list[dict[str, float]] = []
+        self.certificate: Certificate | None = None  # the latest one
+        self.is_certified = False  # whether it is of the present state
+        self.next_check = _CHECK_EVERY
         self.seconds_before = 0.0  # spent before the resumption
         self.started = time.perf_counter()
         self.checkpoint: Any = None
@@ -220,7 +231,7 @@ class _Loop:
         if path is not None:
             from maxmargin.checkpoint import Checkpoint
 
-            self.checkpoint = Checkpoint(path, self.solver, self.problem)
+            self.checkpoint = Checkpoint(path, self.solver, self.problem, seed)
             saved = self.checkpoint.load(self.state)
             if saved is not None:
                 self.state, self.history, self.seconds_before, self.next_check = saved
@@ -233,35 +244,40 @@ class _Loop:
     def seconds(self) -> float:
         return self.seconds_before + time.perf_counter() - self.started
 
-    def run(
-        self, max_time: float, callbacks: list[Callback], interrupt: threading.Event, save_every: float
-    ) -> Result:
+    def run(self, max_time: float, callbacks: list[Callback], interrupt: threading.Event, save_every: float) -> Result:
         solver, problem, goal = self.solver, self.problem, self.goal
         report = solver.report(problem, self.state, goal)
+        reason = "converged" if self._had_converged(report) else self._limit(report, max_time, interrupt)
         next_save = time.perf_counter() + save_every
-        while True:
-            reason = self._limit(report, max_time, interrupt)
-            if reason is None:
-                self.state = solver.update(problem, self.state, goal)
-                report = solver.report(problem, self.state, goal)
-                reason = self._limit(report, max_time, interrupt)
-            if reason is not None or report.believes or report.passes >= self.next_check:
-                self._certify(report)
-                assert self.certificate is not None
-                if self.certificate.gap <= goal.tol * self.certificate.primal:
+        while reason is None:
+            self.state = solver.update(problem, self.state, self._milestone(report, bool(callbacks)))
+            self.is_certified = False
+            report = solver.report(problem, self.state, goal)
+            if report.believes or report.passes >= self.next_check:
+                self.history.append(self._certify(report))
+                if self._is_proven():
                     reason = "converged"
-                elif report.believes:
-                    self.state = solver.reconsider(problem, self.state, goal)
+                elif self.give_up is not None and self.give_up(self.history):
+                    reason = "stalled"
+                else:
+                    self.state = solver.reconsider(problem, self.state, goal, self.certificate)
             progress = Progress(problem, solver, self.state, self.seconds, report, self.certificate, goal, max_time)
-            if any([callback(progress) for callback in callbacks]) and reason is None:
-                reason = "callback"
-                self._certify(report)
-            if reason is not None:
-                self.save()
-                return self._result(report, reason)
-            if time.perf_counter() >= next_save:
+            answers = [callback(progress) for callback in callbacks]  # every one of them is called
+            reason = reason or self._limit(report, max_time, interrupt) or ("callback" if any(answers) else None)
+            if reason is None and time.perf_counter() >= next_save:
                 self.save()
                 next_save = time.perf_counter() + save_every
+        return self._end(report, reason)
+
+    def _milestone(self, report: Report, is_watched: bool) -> Goal:
+        """The goal of one update: the next certificate, or the end of a pass if a callback waits for it."""
+        passes = min(self.goal.max_passes, self.next_check)
+        return self.goal._replace(max_passes=min(passes, math.floor(report.passes) + 1.0) if is_watched else passes)
+
+    def _had_converged(self, report: Report) -> bool:
+        """Whether this run was resumed at its end."""
+        last = self.history[-1] if self.history else {"passes": math.nan}
+        return last["passes"] == report.passes and last["relative_gap"] <= self.goal.tol
 
     def _limit(self, report: Report, max_time: float, interrupt: threading.Event) -> str | None:
         if interrupt.is_set():
@@ -270,21 +286,35 @@ class _Loop:
             return "max_iter"
         return "max_time" if self.seconds >= max_time else None
 
-    def _certify(self, report: Report) -> None:
+    def _certify(self, report: Report) -> dict[str, float]:
+        """Make a certificate of the present state; its entry in the history."""
         self.certificate = c = self.solver.certificate(self.problem, self.state)
-        while self.next_check <= report.passes:
-            self.next_check *= 2.0
+        self.is_certified = True
+        self.next_check = report.passes + _CHECK_EVERY
         entry = {"seconds": self.seconds, "passes": report.passes, "primal": c.primal, "dual": c.dual}
-        for name, number in (entry | {"relative_gap": c.relative_gap} | report.counters).items():
-            self.history.setdefault(name, []).append(float(number))
+        entry |= {"relative_gap": c.relative_gap} | report.counters
+        return {name: float(number) for name, number in entry.items()}
 
-    def _result(self, report: Report, reason: str) -> Result:
+    def _is_proven(self) -> bool:
+        return self.certificate is not None and self.certificate.relative_gap <= self.goal.tol
+
+    def _end(self, report: Report, reason: str) -> Result:
+        """The result, with a certificate of this very state."""
+        self.save()  # before the certificate below, which a run that is not stopped here would not ask for
+        history = self.history
+        if not self.is_certified:
+            entry = self._certify(report)
+            if not history or history[-1]["passes"] < report.passes:  # else it was resumed here
+                history = [*history, entry]
+            if self._is_proven():
+                reason, self.history = "converged", history
+                self.save()
         assert self.certificate is not None
         return Result(
             w=self.state.w,
             alpha=getattr(self.state, "alpha", None),
             certificate=self.certificate,
-            history={name: np.array(column) for name, column in self.history.items()},
+            history={name: np.array([entry[name] for entry in history]) for name in history[0]},
             stop_reason=reason,
             passes=report.passes,
             seconds=self.seconds,
