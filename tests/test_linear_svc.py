@@ -29,10 +29,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import LinearSVC
+from maxmargin import LinearSVC, solve
 from maxmargin.estimators import linear
 from maxmargin.losses import EpsilonInsensitive, Huber
-from maxmargin.solvers import base
 from maxmargin.solvers.dual_cd import DualCD
 
 LOSSES = ["squared_hinge", "hinge"]
@@ -572,13 +571,13 @@ def test_limit_of_time_is_kept_by_all_classes_together(n_classes):
 def test_classes_have_fair_shares_of_the_time(three, monkeypatch):
     now, given = 0.0, []
 
-    def run_to_the_limit(solver, problem, *, max_time, **options):
+    def solve_to_the_limit(problem, solver, *, max_time, **options):
         nonlocal now
         given.append(max_time)
         now += max_time
-        return base.run(solver, problem, **options | {"max_iter": 1})
+        return solve(problem, solver, **options | {"max_iter": 1})
 
-    monkeypatch.setattr(linear, "run", run_to_the_limit)
+    monkeypatch.setattr(linear, "solve", solve_to_the_limit)
     monkeypatch.setattr(linear, "time", SimpleNamespace(perf_counter=lambda: now))
     fit_quietly(LinearSVC(max_time=9.0), *three)
     assert given == [3.0, 3.0, 3.0]
@@ -853,7 +852,7 @@ import json, sys, warnings
 warnings.simplefilter("error")
 import numpy as np
 from scipy.sparse import csr_array
-from maxmargin import LinearSVC
+from maxmargin import LinearSVC, solve
 X = np.random.default_rng(0).integers(-16, 17, (30, 4)) / 16.0
 fits = [LinearSVC(loss="hinge").fit(make(X), np.arange(30) % 3) for make in (np.asarray, csr_array)]
 print(json.dumps([fit.decision_function(np.float32(X)).tolist() for fit in fits]))

@@ -1,4 +1,4 @@
-"""`losses.py`: each loss against its definition, its conjugate against a supremum, its slack against exact fractions."""
+"""`losses.py`: losses against their definitions, conjugates against suprema, slacks against exact fractions."""
 
 from fractions import Fraction
 

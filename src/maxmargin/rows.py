@@ -157,7 +157,8 @@ def _(rows, i):
         j = np.int64(rows.indices[p])
         if j < 0 or j >= rows.n_features:
             return -2.0
-        ascending &= j > previous
+        if j <= previous:
+            ascending = False
         previous = j
         value = np.float64(rows.data[p])
         total += value * value
@@ -215,7 +216,7 @@ def view_rows(X: Any, bias: float = 0.0) -> Rows:
         _check_layout(X, data, indices, indptr)
         if indices.dtype != indptr.dtype:
             indptr = indptr.astype(np.int64, copy=False)
-        return CSR(*map(_read_only, (data, indices, indptr)), int(X.shape[1]), bias)
+        return CSR(_read_only(data), _read_only(indices), _read_only(indptr), int(X.shape[1]), bias)
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, rows and features; got shape {X.shape}")

@@ -12,7 +12,6 @@ import numpy as np
 
 from maxmargin import losses, solvers
 from maxmargin.losses import Loss
-from maxmargin.problem import Problem
 from maxmargin.solvers.base import Callback, Progress, Solver
 
 
@@ -46,17 +45,15 @@ def _choices() -> str:
     return f"a classifier takes {listed}"
 
 
-def solver_for(solver: str | Solver, problem: Problem, tol: float) -> Solver:
-    """The solver object; the error lists the solvers that take the problem's loss."""
-    if isinstance(solver, Solver):
+def solver_for(solver: str | Solver, loss: Loss) -> str | Solver:
+    """A solver object, or "auto"; the error lists the solvers that take the loss."""
+    if isinstance(solver, Solver) or (isinstance(solver, str) and solver == "auto"):
         return solver
-    if isinstance(solver, str) and solver == "auto":
-        return solvers.choose(problem, tol)
-    able = solvers.supporting(problem.loss)
+    able = solvers.supporting(loss)
     if solver not in able:
         is_known = isinstance(solver, str) and solver in solvers.names()
         what = f"solver {solver!r} does not take loss" if is_known else f"unknown solver {solver!r}; for loss"
-        raise ValueError(f"{what} {losses.name_of(problem.loss)!r}: choose one of auto, {', '.join(able)}")
+        raise ValueError(f"{what} {losses.name_of(loss)!r}: choose one of auto, {', '.join(able)}")
     return solvers.get(solver)
 
 

@@ -23,7 +23,8 @@ from maxmargin.estimators._parameters import check_numbers, classifier_loss, pro
 from maxmargin.parallel import effective_n_jobs, map_ordered
 from maxmargin.problem import Problem
 from maxmargin.rows import CSR, Array, Rows, as_rows, matvec, view_rows
-from maxmargin.solvers.base import Result, Solver, catch_interrupt, run
+from maxmargin.solvers import solve
+from maxmargin.solvers.base import Result, Solver, catch_interrupt
 
 # What `validate_data` lets through. `as_rows` converts what has to be, and says where a value is not finite.
 _ROWS = {
@@ -84,7 +85,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     history_ : dict of str to ndarray, or list of such dicts
         Seconds, passes, primal, dual, relative_gap and work counters at each certificate.
     solver_ : Solver
-        What ran.
+        What ran, to the end; of several classes in the one that took the most passes.
     n_iter_ : int
         Passes over the data, rounded up; of several classes the largest.
     n_features_in_ : int
@@ -178,7 +179,7 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
         unlabelled = Problem(X, np.ones(len(y)), self.C, loss, sample_weight=sample_weight, bias=bias, n_jobs=n_jobs)
         problems = OneVsRest(unlabelled, y, self.class_weight)
-        solver = solver_for(self.solver, unlabelled, self.tol)
+        solver = solver_for(self.solver, loss)
 
         def usable(weights: list[Array]) -> dict[str, Any]:
             coef, intercept = _coefficients(weights, unlabelled.n_features, bias)
@@ -189,12 +190,12 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         results = self._solve(solver, problems, seed, n_jobs, task, started)
         for name, fitted in usable([r.w for r in results]).items():
             setattr(self, name, fitted)
-        self._keep(solver, results)
+        self._keep(results)
         task.end()
         return None if self.stop_reason_ in ("converged", "callback") else self._complaint(len(y), results)
 
     def _solve(
-        self, solver: Solver, problems: OneVsRest, seed: int, n_jobs: int, task: FitTask, started: float
+        self, solver: str | Solver, problems: OneVsRest, seed: int, n_jobs: int, task: FitTask, started: float
     ) -> list[Result]:
         """Solve the binary problems, several at a time."""
         starts = self._warm_starts(problems)
@@ -211,9 +212,9 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
             def solve_one(k: int) -> Result:
                 with task.callbacks(k) as callbacks:
-                    result = run(
-                        solver,
+                    result = solve(
                         problems[k] if at_once == 1 else problems[k].with_jobs(1),
+                        solver,
                         tol=self.tol,
                         max_iter=self.max_iter,
                         max_time=seconds_for(k),
@@ -231,17 +232,17 @@ class LinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         before, whole = getattr(self, "_states", None), problems.problem
         if not self.warm_start or before is None or len(before) != len(problems):
             return [None] * len(problems)
-        fits = all(len(s.w) == whole.n_weights and len(s.alpha) == whole.n_rows for s in before)
+        fits = all(len(s.w) == whole.n_weights and len(getattr(s, "alpha", whole.y)) == whole.n_rows for s in before)
         return before if fits else [None] * len(problems)
 
-    def _keep(self, solver: Solver, results: list[Result]) -> None:
+    def _keep(self, results: list[Result]) -> None:
         """Turn the results into the fitted attributes that tell of the training."""
         only = len(results) == 1
         self.certificate_ = results[0].certificate if only else [r.certificate for r in results]
         self.history_ = results[0].history if only else [r.history for r in results]
         self.stop_reason_ = max((r.stop_reason for r in results), key=_GRAVITY.index)
         self.n_iter_ = max(1, *(math.ceil(r.passes) for r in results))
-        self.solver_ = solver
+        self.solver_ = max(results, key=lambda r: r.passes).solver
         self._states = [r.state for r in results] if self.warm_start else None
 
     def _complaint(self, n_rows: int, results: list[Result]) -> str:

@@ -47,23 +47,6 @@ def supporting(loss: Loss) -> list[str]:
     return [name for name in names() if isinstance(loss, get(name).losses)]
 
 
-def choose(problem: Problem, tol: float) -> Solver:
-    """What ``solver="auto"`` means for a problem.
-
-    Every solver that takes the problem's loss competes here. At present that is dual coordinate descent; where it
-    stalls (many rows, few features, large C) its certificate says so.
-    """
-    from maxmargin import losses
-
-    able = supporting(problem.loss)
-    if not able:
-        takers = sorted({name for name in losses.names() if supporting(losses.get(name))})
-        raise ValueError(
-            f"no solver takes loss {losses.name_of(problem.loss)!r} yet; there are solvers for {', '.join(takers)}"
-        )
-    return get(able[0])
-
-
 def solve(problem: Problem, solver: str | Solver = "auto", *, tol: float = 1e-3, **options: Any) -> Result:
     """Solve a problem to a certified relative gap.
 
@@ -71,7 +54,7 @@ def solve(problem: Problem, solver: str | Solver = "auto", *, tol: float = 1e-3,
     ----------
     problem : Problem
     solver : str or Solver
-        "auto", a name from ``names()``, or a solver object.
+        "auto" (see `maxmargin.solvers.auto`), a name from ``names()``, or a solver object.
     tol : float
         Stop when primal - dual <= tol * primal is proven.
     **options
@@ -89,7 +72,9 @@ def solve(problem: Problem, solver: str | Solver = "auto", *, tol: float = 1e-3,
     >>> result.stop_reason
     'converged'
     """
+    from maxmargin.solvers.auto import solve_auto
     from maxmargin.solvers.base import run
 
-    chosen = choose(problem, tol) if isinstance(solver, str) and solver == "auto" else get(solver)
-    return run(chosen, problem, tol=tol, **options)
+    if isinstance(solver, str) and solver == "auto":
+        return solve_auto(problem, tol=tol, **options)
+    return run(get(solver), problem, tol=tol, **options)

@@ -225,9 +225,11 @@ class _Loop:
         self.seconds_before = 0.0  # spent before the resumption
         self.started = time.perf_counter()
         self.checkpoint: Any = None
+        self.is_warm = False  # begun at somebody's solution, which may be good enough
 
     def begin(self, seed: int | None, start: State | None, path: str | PathLike[str] | None) -> None:
         self.state = self.solver.init_state(self.problem, seed, start)
+        self.is_warm = start is not None
         if path is not None:
             from maxmargin.checkpoint import Checkpoint
 
@@ -235,6 +237,7 @@ class _Loop:
             saved = self.checkpoint.load(self.state)
             if saved is not None:
                 self.state, self.history, self.seconds_before, self.next_check = saved
+                self.is_warm = False
 
     def save(self) -> None:
         if self.checkpoint is not None:
@@ -248,6 +251,9 @@ class _Loop:
         solver, problem, goal = self.solver, self.problem, self.goal
         report = solver.report(problem, self.state, goal)
         reason = "converged" if self._had_converged(report) else self._limit(report, max_time, interrupt)
+        if self.is_warm and reason is None:
+            self.history.append(self._certify(report))
+            reason = "converged" if self._is_proven() else None
         next_save = time.perf_counter() + save_every
         while reason is None:
             self.state = solver.update(problem, self.state, self._milestone(report, bool(callbacks)))
@@ -255,6 +261,7 @@ class _Loop:
             report = solver.report(problem, self.state, goal)
             if report.believes or report.passes >= self.next_check:
                 self.history.append(self._certify(report))
+                assert self.certificate is not None
                 if self._is_proven():
                     reason = "converged"
                 elif self.give_up is not None and self.give_up(self.history):

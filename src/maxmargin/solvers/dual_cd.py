@@ -106,11 +106,12 @@ class DualCD(Solver):
             raise ValueError(f'order must be "permutation", "cyclic" or "online", got {self.order!r}')
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> DualCDState:
-        """Start at alpha = 0, or at the alpha of another state, cut to the bounds of this problem."""
+        """Start at alpha = 0, or near another state: at its alpha, cut to this problem's bounds, or at one of its w."""
         if start is None:
             alpha, w, dual = np.zeros(problem.n_rows), np.zeros(problem.n_weights), 0.0
         else:
-            alpha = _feasible(problem, start.alpha)
+            alpha = getattr(start, "alpha", None)
+            alpha = problem.dual_point(start.w) if alpha is None else _feasible(problem, alpha)
             w, dual = problem.weights(alpha), problem.dual(alpha)
         order = _all_rows(problem)
         sweep = Sweep(0, 0, len(order), np.inf, -np.inf, -np.inf, np.inf, np.inf, np.inf, dual, 1.0, _EAGERNESS, 0, 0)
@@ -118,13 +119,14 @@ class DualCD(Solver):
 
     def update(self, problem: Problem, state: DualCDState, goal: Goal) -> DualCDState:
         """Sweep over the active set, for a block of work or until the goal seems reached."""
-        max_visits = min(goal.max_passes * len(state.order), 2.0**62)
+        max_visits = math.ceil(min(goal.max_passes * len(state.order), 2.0**62))
+        max_visits += max_visits / len(state.order) < goal.max_passes  # by rounding; the loop would wait for ever
         sweep = _sweep(
             _constants(problem),
             (state.w, state.alpha, state.order, state.stream),
             state.sweep,
             (self.shrinking and self.order != "online", self.order == "cyclic", self.order == "online"),
-            (goal.tol, math.ceil(max_visits), _BLOCK),
+            (goal.tol, max_visits, _BLOCK),
         )
         return state._replace(sweep=sweep)
 
@@ -193,7 +195,7 @@ def _seems_done(s, tol):
     if s.n_kept == 0:
         return True
     forecast = s.doubt * s.gap
-    if s.last_gap < np.inf:
+    if 0.0 < s.last_gap < np.inf:
         forecast *= min(1.0, s.gap / s.last_gap)
     return forecast < np.inf and forecast <= tol * (s.dual + forecast)
 
