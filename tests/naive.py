@@ -216,7 +216,7 @@ def dual_cd(X, y, cost, loss, seed=0, shrinking=True, order="permutation", eager
                     PG += max(left, 0.0)
                 kept.append(i)
                 gradients.append(PG)
-                if abs(PG) > 1e-12:
+                if PG != 0.0:
                     alpha[i] = _best_in_one_variable(a, G, x @ x + D, epsilon, lower, upper)  # (9)
                     w += (alpha[i] - a) * x  # (13)
             visits += 1

@@ -30,6 +30,7 @@ from maxmargin.solvers.dual_cd import DualCD
 
 X, Y = samples.sample("hinge", n_rows=60, n_features=4)
 PROBLEM = Problem(X, Y, 1.0, "hinge")
+ENDLESS = Problem(X, Y, 1e6, "hinge")  # dual coordinate descent needs millions of passes
 
 
 class Count(NamedTuple):
@@ -73,7 +74,7 @@ class Halving(Solver):
 
 @pytest.mark.parametrize("max_iter", [0.25, 1, 7, 23.5])
 def test_max_iter_is_exact_in_passes(max_iter):
-    result = solve(PROBLEM, tol=0.0, max_iter=max_iter)
+    result = solve(ENDLESS, tol=0.0, max_iter=max_iter)
     assert result.stop_reason == "max_iter"
     assert result.passes == max_iter
     assert result.history["passes"][-1] == max_iter
@@ -85,11 +86,11 @@ def test_without_max_iter_the_solvers_own_limit_ends_a_run():
 
 def test_max_time_is_kept():
     """On a problem that cannot be solved to a gap of zero. The best of three, as machines have other things to do."""
-    solve(PROBLEM, tol=0.0, max_iter=1)
+    solve(ENDLESS, tol=0.0, max_iter=1)
     overtime = []
     for _ in range(3):
         started = time.perf_counter()
-        result = solve(PROBLEM, tol=0.0, max_time=0.2, max_iter=1e12)
+        result = solve(ENDLESS, tol=0.0, max_time=0.2, max_iter=1e12)
         overtime.append(time.perf_counter() - started - 0.2)
         assert result.stop_reason == "max_time"
         assert result.seconds >= 0.2
@@ -159,7 +160,7 @@ def test_a_limit_met_at_the_optimum_is_convergence():
 
 def test_history_has_a_row_for_every_certificate(monkeypatch):
     monkeypatch.setattr(dual_cd, "_BLOCK", 100)
-    result = solve(PROBLEM, tol=0.0, max_iter=90)
+    result = solve(ENDLESS, tol=0.0, max_iter=90)
     history = result.history
     assert {"seconds", "passes", "primal", "dual", "relative_gap", "updates", "active"} == set(history)
     lengths = {len(column) for column in history.values()}
@@ -332,7 +333,7 @@ def test_an_event_of_the_callers_stops_a_run():
     event = threading.Event()
     stop_later = threading.Timer(0.1, event.set)
     stop_later.start()
-    result = solve(PROBLEM, tol=0.0, max_iter=1e12, interrupt=event)
+    result = solve(ENDLESS, tol=0.0, max_iter=1e12, interrupt=event)
     assert result.stop_reason == "interrupted"
     assert np.isfinite(result.certificate.gap)
     assert run(Halving(), PROBLEM, interrupt=event).passes == 0.0  # set before the start: nothing is done
@@ -377,8 +378,8 @@ SCRIPT = """
     import samples
     from maxmargin import Problem, solve
     from maxmargin.solvers import dual_cd
-    problem = Problem(*samples.sample("hinge", n_rows=60, n_features=4), 1.0, "hinge")
-    solve(problem, tol=1e-2)  # compiled before the clock starts
+    problem = Problem(*samples.sample("hinge", n_rows=60, n_features=4), 1e6, "hinge")
+    solve(problem, tol=1e-2, max_iter=3)  # compiled before the clock starts
 
     def say(progress):
         if progress.passes > 1 and not said:
@@ -420,7 +421,7 @@ def test_control_c_from_outside_returns_within_a_second():
     assert took < 1.0
     assert passes > 10
     assert 0.0 <= dual <= primal < np.inf
-    assert gap < 1e-3 * primal
+    assert 0.0 < gap
 
 
 def test_a_run_that_is_killed_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
@@ -439,9 +440,9 @@ def test_a_run_that_is_killed_goes_on_from_its_checkpoint(tmp_path, monkeypatch)
         process.kill()
         assert process.wait() != 0
     monkeypatch.setattr(dual_cd, "_BLOCK", 300)
-    whole = solve(PROBLEM, **options)
+    whole = solve(ENDLESS, **options)
     passes = []
-    resumed = solve(PROBLEM, **options, checkpoint=path, callbacks=[lambda progress: passes.append(progress.passes)])
+    resumed = solve(ENDLESS, **options, checkpoint=path, callbacks=[lambda progress: passes.append(progress.passes)])
     assert 1.0 < passes[0] < 150.0
     assert_same_run(resumed, whole)
 
@@ -499,12 +500,12 @@ def test_a_finished_run_goes_on_to_a_smaller_tolerance(tmp_path):
 
 def test_seconds_and_limits_count_over_resumptions(tmp_path):
     path = tmp_path / "state"
-    first = solve(PROBLEM, tol=0.0, max_time=0.1, max_iter=1e12, checkpoint=path)
-    second = solve(PROBLEM, tol=0.0, max_time=0.1, max_iter=1e12, checkpoint=path)
+    first = solve(ENDLESS, tol=0.0, max_time=0.1, max_iter=1e12, checkpoint=path)
+    second = solve(ENDLESS, tol=0.0, max_time=0.1, max_iter=1e12, checkpoint=path)
     assert (first.stop_reason, second.stop_reason) == ("max_time", "max_time")
     assert second.passes == first.passes
     assert min(first.seconds, second.seconds) >= 0.1
-    third = solve(PROBLEM, tol=0.0, max_iter=first.passes + 10, checkpoint=path)
+    third = solve(ENDLESS, tol=0.0, max_iter=first.passes + 10, checkpoint=path)
     assert third.passes == first.passes + 10
 
 
@@ -517,7 +518,7 @@ def test_checkpoints_are_written_now_and_then(tmp_path, monkeypatch):
         sizes.append(path.exists())
         return len(sizes) == 30
 
-    solve(PROBLEM, tol=0.0, checkpoint=path, checkpoint_every=0.1, callbacks=[watch])
+    solve(ENDLESS, tol=0.0, checkpoint=path, checkpoint_every=0.1, callbacks=[watch])
     assert not any(sizes[:8])
     assert sizes[-1]
     assert os.listdir(tmp_path) == ["state"]  # no temporary file is left

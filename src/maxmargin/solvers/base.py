@@ -29,7 +29,9 @@ from maxmargin.rows import Array
 
 State = Any  # a NamedTuple of arrays, numbers and such NamedTuples
 
-_CHECK_EVERY = 10.0  # passes between certificates that the solver did not ask for itself: 3 % of the time or so
+# A certificate costs about a third of a pass, so that the work between two of them bounds their share of the time.
+_CHECK_EVERY = 10.0  # passes between certificates that the solver did not ask for itself
+_LEAST_BETWEEN = 1.0  # passes before the solver's belief counts again, after it was wrong
 
 
 class Goal(NamedTuple):
@@ -258,8 +260,8 @@ class _Loop:
         while reason is None:
             self.state = solver.update(problem, self.state, self._milestone(report, bool(callbacks)))
             self.is_certified = False
-            report = solver.report(problem, self.state, goal)
-            if report.believes or report.passes >= self.next_check:
+            before, report = report, solver.report(problem, self.state, goal)
+            if self._is_worth_a_certificate(report, is_idle=report.passes == before.passes):
                 self.history.append(self._certify(report))
                 assert self.certificate is not None
                 if self._is_proven():
@@ -301,6 +303,12 @@ class _Loop:
         entry = {"seconds": self.seconds, "passes": report.passes, "primal": c.primal, "dual": c.dual}
         entry |= {"relative_gap": c.relative_gap} | report.counters
         return {name: float(number) for name, number in entry.items()}
+
+    def _is_worth_a_certificate(self, report: Report, is_idle: bool) -> bool:
+        if report.passes >= self.next_check:
+            return True
+        last = self.history[-1]["passes"] if self.history else -math.inf
+        return report.believes and (is_idle or report.passes >= last + _LEAST_BETWEEN)
 
     def _is_proven(self) -> bool:
         return self.certificate is not None and self.certificate.relative_gap <= self.goal.tol

@@ -217,7 +217,9 @@ def _sweep(data, moving, s, options, limits):
                 shuffle(order, n, stream)
             M_bar = s.eagerness * s.M if s.M > 0.0 else np.inf
             m_bar = s.eagerness * s.m if s.m < 0.0 else -np.inf
-            s = Sweep(n, 0, 0, M_bar, m_bar, -np.inf, np.inf, 0.0, s.gap, s.dual, s.doubt, s.eagerness, s.visits, s.updates)
+            s = Sweep(
+                n, 0, 0, M_bar, m_bar, -np.inf, np.inf, 0.0, s.gap, s.dual, s.doubt, s.eagerness, s.visits, s.updates
+            )
         s, work = _steps(data, moving, s, shrinking, max_visits, work)
         if s.position >= s.n_active and _seems_done(s, tol):
             break
@@ -301,7 +303,7 @@ def _steps(data, moving, s, shrinking, max_visits, work):
         order[n_kept] = i
         n_kept += 1
         M, m = max(M, pg), min(m, pg)
-        if abs(pg) > 1e-12:
+        if pg != 0.0:
             H = norms2[i] + D
             if H > 0.0:
                 new = a - G / H
@@ -311,11 +313,25 @@ def _steps(data, moving, s, shrinking, max_visits, work):
             else:
                 new = (form.upper if pg < 0.0 else form.lower) * C  # an empty row: 1 / H is infinite
             step = new - a
-            alpha[i] = new
-            add_row(rows, i, step * sign(loss, y[i]), w)  # (13)
-            dual -= step * (G + 0.5 * H * step) + epsilon * (abs(new) - abs(a))
-            updates += 1
+            if step != 0.0:
+                alpha[i] = new
+                add_row(rows, i, step * sign(loss, y[i]), w)  # (13)
+                dual -= step * (G + 0.5 * H * step) + epsilon * (abs(new) - abs(a))
+                updates += 1
     s = Sweep(
-        s.n_active, position, n_kept, s.M_bar, s.m_bar, M, m, gap, s.last_gap, dual, s.doubt, s.eagerness, visits, updates
+        s.n_active,
+        position,
+        n_kept,
+        s.M_bar,
+        s.m_bar,
+        M,
+        m,
+        gap,
+        s.last_gap,
+        dual,
+        s.doubt,
+        s.eagerness,
+        visits,
+        updates,
     )
     return s, work
