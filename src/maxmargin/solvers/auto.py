@@ -91,6 +91,4 @@ def _joined(before: Result, after: Result) -> Result:
         for name in after.history
         if name in before.history
     }
-    return replace(
-        after, history=history, seconds=before.seconds + after.seconds, passes=before.passes + after.passes
-    )
+    return replace(after, history=history, seconds=before.seconds + after.seconds, passes=before.passes + after.passes)
