@@ -623,7 +623,7 @@ def test_a_loss_that_a_solver_does_not_take_is_named_with_those_it_takes():
         solve(problem, DualCD())
     if not solvers.supporting(losses.Logistic()):
         with pytest.raises(ValueError, match=r"no solver takes loss 'logistic' yet; there are solvers for .*hinge"):
-            solve(problem)
+            solve(problem, "auto")
 
 
 def test_names_lead_to_solvers():
