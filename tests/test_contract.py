@@ -380,7 +380,7 @@ def test_weights_are_factors_of_C(solver, loss):
 @every_case
 @every_storage
 def test_odd_data(solver, loss, storage):
-    """Empty rows alone and in company, one row, one feature, no feature, the same row over and over."""
+    """Empty rows alone and in company, one row, one feature, the same row over and over."""
     X, y = samples.sample(loss, n_rows=12, n_features=4)
     repeated = np.tile(X[:1], (12, 1))
     odd = {
@@ -389,7 +389,6 @@ def test_odd_data(solver, loss, storage):
         "one row": (X[:1], y[:1]),
         "one empty row": (np.zeros((1, 4)), y[:1]),
         "one feature": (X[:, :1], y),
-        "no feature": (np.zeros((12, 0)), y),
         "one row repeated": (repeated, y[:1].repeat(12)),
         "one row repeated with other labels": (repeated, y),
         "one class": (X, np.abs(y)),

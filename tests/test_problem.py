@@ -263,6 +263,7 @@ def test_other_labels_for_the_same_rows():
         ({"loss": Huber(-1.0)}, "must be finite and positive"),
         ({"loss": "squared_error", "y": [0.5, np.inf, 1.0]}, r"y\[1\] is inf; targets must be finite"),
         ({"X": np.zeros((0, 2)), "y": []}, "X has no rows"),
+        ({"X": np.zeros((3, 0))}, "X has no features"),
         ({"X": np.full((3, 2), np.nan)}, "Input X contains NaN: row 0, column 0"),
         ({"bias": np.nan}, "bias must be a finite number"),
         ({"n_jobs": 0}, "n_jobs must not be 0"),

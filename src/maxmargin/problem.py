@@ -107,6 +107,8 @@ class Problem:
         rows, norms2 = as_rows(X, bias)
         if n_rows(rows) == 0:
             raise ValueError("X has no rows: there is nothing to learn from")
+        if n_weights(rows) == 0:
+            raise ValueError("X has no features and there is no intercept: there is nothing to learn")
         fields = {
             "rows": rows,
             "y": _check_labels(y, n_rows(rows), loss),
