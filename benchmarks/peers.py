@@ -137,7 +137,7 @@ class SnapML(Solver):
     """IBM's Snap ML: parallel dual coordinate descent. It stops when the coefficients hardly change."""
 
     package = "snapml"
-    rungs = decades(1e-1, 1e-7)
+    rungs = decades(1e-1, 1e-12)
 
     @property
     def name(self) -> str:

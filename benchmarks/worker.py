@@ -119,9 +119,13 @@ def _serve(connection: Connection, solver: Solver) -> None:
         except EOFError:
             return
         try:
-            connection.send(getattr(session, task)(*args))
+            answer = getattr(session, task)(*args)
         except Exception as error:
-            connection.send(SolverFailed(f"{type(error).__name__}: {error}"))
+            answer = SolverFailed(f"{type(error).__name__}: {error}")
+        try:
+            connection.send(answer)
+        except BrokenPipeError:  # the harness is gone
+            return
 
 
 class _Session:
