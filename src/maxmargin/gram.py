@@ -199,50 +199,56 @@ def _add_products(rows, d, c, gram, moment, begin):
 # ---------------------------------------------------------------- solving with it
 
 
-class Cholesky:
-    """Cholesky factor of a positive definite matrix, made in its own memory.
+def cholesky(matrix: Array) -> Array:
+    """Replace a positive definite matrix by its Cholesky factor, for `cholesky_solve`.
 
     The matrix is first scaled to a diagonal of ones: weights that span many orders of magnitude, and features of
     different units, then cost no digits. Where rounding has taken positive definiteness away (columns that depend on
     each other, under weights so large that the identity is lost beside them), as little as it takes is added to the
-    diagonal; what such directions receive is of no consequence to X w.
+    diagonal; what is lost are directions that the rows do not see.
 
     Parameters
     ----------
     matrix : ndarray of shape (n, n)
         Its upper triangle is read; both are overwritten.
+
+    Returns
+    -------
+    scale : ndarray of shape (n,)
+        The second argument of `cholesky_solve`.
     """
+    from scipy.linalg.lapack import dpotrf
 
-    def __init__(self, matrix: Array):
-        from scipy.linalg.lapack import dpotrf
-
-        n = len(matrix)
-        self.scale = 1.0 / np.sqrt(np.diagonal(matrix))
-        self.factor = matrix.T
-        if n == 0:
-            return
-        _mirror(matrix)
-        matrix *= self.scale[:, None]
-        matrix *= self.scale
-        added = 0.0
-        while True:
-            np.fill_diagonal(matrix, 1.0 + added)
-            # LAPACK counts by columns: its lower triangle is ours above the diagonal. Ours below stays as it is.
-            self.factor, failed = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
-            if not failed:
-                return
-            added = max(n * np.finfo(float).eps, 10.0 * added)
+    scale = 1.0 / np.sqrt(np.diagonal(matrix))
+    _mirror(matrix)
+    matrix *= scale[:, None]
+    matrix *= scale
+    added, failed = 0.0, len(matrix) > 0
+    while failed:
+        np.fill_diagonal(matrix, 1.0 + added)
+        # LAPACK counts by columns: its lower triangle is ours above the diagonal. Ours below stays as it is.
+        _, failed = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+        if failed:
+            added = max(len(matrix) * np.finfo(float).eps, 10.0 * added)
             if not added < 1.0:
-                raise np.linalg.LinAlgError("the matrix of the linear system is not positive definite")
+                raise np.linalg.LinAlgError("the matrix of a Newton step is not positive definite")
             _mirror(matrix.T)
+    return scale
 
-    def solve(self, b: Array) -> Array:
-        """The x of matrix x = b."""
-        from scipy.linalg.lapack import dpotrs
 
-        if len(b) == 0:
-            return b.copy()
-        return self.scale * dpotrs(self.factor, self.scale * b, lower=1)[0]
+def cholesky_solve(factor: Array, scale: Array, b: Array) -> Array:
+    """The x of ``matrix x = b``, where ``scale = cholesky(matrix)`` has made a factor of the matrix.
+
+    Examples
+    --------
+    >>> matrix = np.array([[4.0, 2.0], [2.0, 3.0]])
+    >>> scale = cholesky(matrix)
+    >>> cholesky_solve(matrix, scale, np.array([8.0, 8.0]))
+    array([1., 2.])
+    """
+    from scipy.linalg.lapack import dpotrs
+
+    return scale * dpotrs(factor.T, scale * b, lower=1)[0] if len(b) else b.copy()
 
 
 @kernel

@@ -20,8 +20,10 @@ from maxmargin import losses, solvers
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import Result, Solver, run
 
-_PATIENCE = 100.0  # passes that a first solver may still seem to need
-_WINDOW = 2  # certificates over which its rate is measured
+_FEW_FEATURES = 1000  # for which a method that factors an n x n matrix is quick
+_SOME_FEATURES = 2000  # for which it is still better than no end
+_PATIENCE = 150.0  # passes that a first solver may still seem to need: what an interior point takes, or more
+_WINDOW = 5.0  # passes, at least, over which its rate is measured
 
 
 def plan(problem: Problem) -> list[Solver]:
@@ -32,7 +34,16 @@ def plan(problem: Problem) -> list[Solver]:
         raise ValueError(
             f"no solver takes loss {losses.name_of(problem.loss)!r} yet; there are solvers for {', '.join(takers)}"
         )
-    return [solvers.get(name) for name in able[:1]]
+    return [solvers.get(name) for name in _order(problem) if name in able] or [solvers.get(able[0])]
+
+
+def _order(problem: Problem) -> list[str]:
+    n, n_rows = problem.n_weights, problem.n_rows
+    is_smooth = not isinstance(problem.loss, (losses.Hinge, losses.EpsilonInsensitive))
+    is_easy = float(problem.cost @ problem.norms2) <= n_rows  # C |x|^2 <= 1 on the average: rows hardly interact
+    if n <= _FEW_FEATURES and n_rows >= 10 * n and is_smooth and not is_easy:
+        return ["interior_point"]
+    return ["dual_cd", "interior_point"] if n <= _SOME_FEATURES else ["dual_cd"]
 
 
 def solve_auto(problem: Problem, *, tol: float = 1e-3, **options: Any) -> Result:
@@ -64,13 +75,15 @@ def _is_hopeless(tol: float) -> Callable[[list[dict[str, float]]], bool]:
     """A judge of histories: whether the gap, falling as before, is too many passes away from `tol`."""
 
     def judge(history: list[dict[str, float]]) -> bool:
-        if len(history) < _WINDOW:
-            return False
-        before, now = history[-_WINDOW], history[-1]
+        now = history[-1]
+        earlier = [entry for entry in history if entry["passes"] <= now["passes"] - _WINDOW]
+        before = earlier[-1] if earlier else {"passes": 0.0, "relative_gap": 1.0}
         passes = now["passes"] - before["passes"]
-        digits = math.log(max(before["relative_gap"], 1e-300) / max(now["relative_gap"], 1e-300))
-        wanted = math.log(max(now["relative_gap"], 1e-300) / max(tol, 1e-300))
-        return passes > 1.0 and digits * _PATIENCE < wanted * passes
+        gained, wanted = (
+            math.log(max(start, 1e-300) / max(end, 1e-300))
+            for start, end in ((before["relative_gap"], now["relative_gap"]), (now["relative_gap"], tol))
+        )
+        return passes >= _WINDOW and gained * _PATIENCE < wanted * passes
 
     return judge
 
