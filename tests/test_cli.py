@@ -623,13 +623,13 @@ def test_ctrl_c_keeps_the_model(endless, done, form):
 def test_ctrl_c_ends_cross_validation(endless, cli, monkeypatch):
     from maxmargin.estimators import linear
 
-    def run_and_press(*arguments, **options):
+    def solve_and_press(*arguments, **options):
         if to_press:
             os.kill(os.getpid(), to_press.pop())
-        return actual_run(*arguments, **options)
+        return actual_solve(*arguments, **options)
 
-    actual_run, to_press = linear.run, [signal.SIGINT]
-    monkeypatch.setattr(linear, "run", run_and_press)
+    actual_solve, to_press = linear.solve, [signal.SIGINT]
+    monkeypatch.setattr(linear, "solve", solve_and_press)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code, out, err = cli(*endless, "-v", 3, "-n", 2)
