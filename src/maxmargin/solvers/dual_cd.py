@@ -110,8 +110,8 @@ class DualCD(Solver):
         if start is None:
             alpha, w, dual = np.zeros(problem.n_rows), np.zeros(problem.n_weights), 0.0
         else:
-            alpha = getattr(start, "alpha", None)
-            alpha = problem.dual_point(start.w) if alpha is None else _feasible(problem, alpha)
+            known = getattr(start, "alpha", None)
+            alpha = problem.dual_point(start.w) if known is None else _feasible(problem, known)
             w, dual = problem.weights(alpha), problem.dual(alpha)
         order = _all_rows(problem)
         sweep = Sweep(0, 0, len(order), np.inf, -np.inf, -np.inf, np.inf, np.inf, np.inf, dual, 1.0, _EAGERNESS, 0, 0)
