@@ -125,7 +125,7 @@ def test_the_optimum_is_that_of_a_general_method(solver, loss, C):
 
 @every_case
 def test_every_pass_is_that_of_a_naive_version(solver, loss):
-    assert solver in naive.STEP_BY_STEP, f"add a slow, obvious version of {solver} to tests/naive.py"
+    assert solver in naive.STEP_BY_STEP, f"add a slow, obvious version of {solver} to tests/naive/"
     X, y = samples.sample(loss, n_rows=20, n_features=3)
     problem = Problem(X, y, 0.7, loss)
     oracle = naive.STEP_BY_STEP[solver](X, y, problem.cost, problem.loss, seed=5)

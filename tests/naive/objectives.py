@@ -1,11 +1,6 @@
-"""Slow, obvious versions of what the package does fast: the oracles of the tests.
-
-They take a dense X, and share nothing with the code under test but the tags that name the losses.
-"""
+"""Losses, objectives, and a solver from another family."""
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 from scipy.optimize import minimize
@@ -116,6 +111,42 @@ def dual(X, y, cost, loss, alpha):
     return -0.5 * np.sum(weights(X, y, loss, alpha) ** 2) - np.sum(conjugates) + np.sum(alpha * target)
 
 
+# ---------------------------------------------------------------- derivatives of the smooth losses
+
+
+def curvature(loss, t):
+    """phi''(t) of a smooth loss."""
+    match loss:
+        case SquaredHinge():
+            return np.where(t < 1, 2.0, 0.0)
+        case Huber(delta):
+            return np.where((t > 1 - delta) & (t < 1), 1 / delta, 0.0)
+        case Logistic():
+            return 1 / (2 + np.exp(t) + np.exp(-t))
+        case SquaredError():
+            return np.full_like(t, 2.0)
+        case SquaredEpsilonInsensitive(epsilon):
+            return np.where(np.abs(t) > epsilon, 2.0, 0.0)
+    raise TypeError(loss)
+
+
+def gradient(X, y, cost, loss, w):
+    """Of P at w, for a smooth loss."""
+    t, sign = argument(loss, X @ w, y), y if isinstance(loss, CLASSIFICATION) else np.ones_like(y)
+    match loss:
+        case SquaredHinge():
+            slope = -2 * np.maximum(0, 1 - t)
+        case Huber(delta):
+            slope = -np.clip((1 - t) / delta, 0, 1)
+        case Logistic():
+            slope = -1 / (1 + np.exp(t))
+        case SquaredError():
+            slope = 2 * t
+        case SquaredEpsilonInsensitive(epsilon):
+            slope = 2 * np.sign(t) * np.maximum(0, np.abs(t) - epsilon)
+    return w + X.T @ (cost * slope * sign)
+
+
 # ---------------------------------------------------------------- a solver from another family
 
 
@@ -159,104 +190,3 @@ def _conjugate_slope(loss, a):
         case EpsilonInsensitive():
             return 0 * a
     return a / 2
-
-
-# ---------------------------------------------------------------- dual coordinate descent
-
-
-class Xorshift:
-    """Marsaglia's xorshift64 (13, 7, 17) in Python's own integers."""
-
-    def __init__(self, seed):
-        self.x = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-
-    def below(self, n):
-        self.x ^= (self.x << 13) % 2**64
-        self.x ^= self.x >> 7
-        self.x ^= (self.x << 17) % 2**64
-        return (self.x >> 32) * n >> 32
-
-    def shuffle(self, items):
-        for i in range(len(items)):
-            j = i + self.below(len(items) - i)
-            items[i], items[j] = items[j], items[i]
-
-
-def dual_cd(X, y, cost, loss, seed=0, shrinking=True, order="permutation", eagerness=0.5):
-    """Algorithms 1 and 2 of Hsieh et al. (2008), with (16); yields w, alpha and |A| each time l rows were visited.
-
-    `eagerness` is section 3.2's "threshold smaller than one": a factor of both M-bar and m-bar.
-    The regression losses follow from the same equations with a target and a kink of size epsilon at alpha = 0.
-    """
-    random = Xorshift(seed)
-    everyone = [i for i in range(len(y)) if cost[i] > 0]
-    epsilon = getattr(loss, "epsilon", 0.0)
-    is_classifier = isinstance(loss, CLASSIFICATION)
-    active, alpha, w = list(everyone), np.zeros(len(y)), np.zeros(X.shape[1])
-    M_bar, m_bar = np.inf, -np.inf
-    visits = 0
-    while True:
-        if order == "permutation":
-            random.shuffle(active)
-        elif order == "online":
-            draws = (random.below(len(y)) for _ in itertools.count())
-            active = list(itertools.islice((i for i in draws if cost[i] > 0), len(everyone)))
-        kept, gradients = [], []
-        for i in active:
-            a, x = alpha[i], X[i] * (y[i] if is_classifier else 1.0)
-            D, lower, upper = _quadratic_term_and_bounds(loss, cost[i])
-            G = w @ x - (1.0 if is_classifier else y[i]) + D * a  # (12)
-            right = G + epsilon if a >= 0 else G - epsilon  # derivatives to both sides of a
-            left = G + epsilon if a > 0 else G - epsilon
-            if not (shrinking and order != "online" and _is_shrunk(a, left, right, lower, upper, m_bar, M_bar)):
-                PG = 0.0  # (8)
-                if a < upper:
-                    PG += min(right, 0.0)
-                if a > lower:
-                    PG += max(left, 0.0)
-                kept.append(i)
-                gradients.append(PG)
-                if PG != 0.0:
-                    alpha[i] = _best_in_one_variable(a, G, x @ x + D, epsilon, lower, upper)  # (9)
-                    w += (alpha[i] - a) * x  # (13)
-            visits += 1
-            if visits % len(everyone) == 0:
-                yield w.copy(), alpha.copy(), len(active)
-        active = kept
-        M, m = max(gradients, default=0.0), min(gradients, default=0.0)
-        M_bar, m_bar = (eagerness * M if M > 0 else np.inf), (eagerness * m if m < 0 else -np.inf)
-
-
-def _quadratic_term_and_bounds(loss, C):
-    """D_ii and the interval of alpha_i; section 1 of the paper for the first two."""
-    match loss:
-        case Hinge():
-            return 0.0, 0.0, C
-        case SquaredHinge():
-            return 1 / (2 * C), 0.0, np.inf
-        case Huber(delta):
-            return delta / C, 0.0, C
-        case EpsilonInsensitive():
-            return 0.0, -C, C
-    return 1 / (2 * C), -np.inf, np.inf
-
-
-def _is_shrunk(a, left, right, lower, upper, m_bar, M_bar):
-    """(16), and what it says of a kink: there, both derivatives must be beyond the thresholds."""
-    if a == lower:
-        return right > M_bar
-    if a == upper:
-        return left < m_bar
-    return a == 0 and right > M_bar and left < m_bar
-
-
-def _best_in_one_variable(a, G, H, epsilon, lower, upper):
-    """Minimiser of H/2 (b - a)^2 + G (b - a) + epsilon |b| for lower <= b <= upper: the best of all that it can be."""
-    candidates = [b for b in (lower, 0.0, upper) if np.isfinite(b)]
-    if H > 0:
-        candidates += [min(max(a - (G + side) / H, lower), upper) for side in (epsilon, -epsilon)]
-    return min(candidates, key=lambda b: 0.5 * H * (b - a) ** 2 + G * (b - a) + epsilon * abs(b))
-
-
-# Every solver needs an entry here: (X, y, cost, loss, seed) -> iterator over (w, ...) after each pass.
-STEP_BY_STEP = {"dual_cd": dual_cd}

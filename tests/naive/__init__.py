@@ -1,0 +1,13 @@
+"""Slow, obvious versions of what the package does fast: the oracles of the tests.
+
+They take a dense X, and share nothing with the code under test but the tags that name the losses.
+"""
+
+from naive.dual_cd import dual_cd
+from naive.interior_point import interior_point
+from naive.objectives import *  # noqa: F403
+from naive.random import Xorshift  # noqa: F401
+from naive.tron import tron
+
+# Every solver needs an entry here: (X, y, cost, loss, seed) -> iterator over (w, ...) after each pass.
+STEP_BY_STEP = {"dual_cd": dual_cd, "interior_point": interior_point, "tron": tron}
