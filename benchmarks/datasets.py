@@ -2,7 +2,7 @@
 
 A name is a generated set (`GENERATED`), or a svmlight file with two classes: a path, or the name of a file
 (compressed or not) in the folder ``$MAXMARGIN_DATA``, or in ``../shared/data`` beside the repository. ``NAME@5000``
-is the set cut down to 5000 rows, evenly spaced.
+is the set cut down to 5000 rows, evenly spaced; ``NAME#8`` is class 8 against all others.
 """
 
 from __future__ import annotations
@@ -90,9 +90,10 @@ def get(name: str) -> Dataset:
         path = CACHE / f"{name}-{hashlib.sha256(source).hexdigest()[:8]}.npz"
         make = GENERATED[name]
     else:
-        file = find(name)
+        stem, _, label = name.partition("#")
+        file = find(stem)
         path = CACHE / f"{Path(name).name}-{file.stat().st_size}.npz"
-        make = partial(_read, file)
+        make = partial(_read, file, float(label) if label else None)
     if not path.exists():
         CACHE.mkdir(exist_ok=True)
         _store(path, *make())
@@ -121,10 +122,12 @@ def _thin_out(data: Dataset, n_rows: int) -> tuple[Any, np.ndarray]:
     return data.X[rows], data.y[rows]
 
 
-def _read(path: Path) -> tuple[Any, np.ndarray]:
+def _read(path: Path, positive: float | None = None) -> tuple[Any, np.ndarray]:
     from maxmargin import load_svmlight
 
     X, y = load_svmlight(path)
+    if positive is not None:
+        return X, np.where(y == positive, 1.0, -1.0)
     classes = np.unique(y)
     if len(classes) != 2:
         raise ValueError(f"{path} has {len(classes)} classes; these benchmarks need two")

@@ -134,7 +134,7 @@ def test_the_json_of_train_tells_the_truth_about_the_model(done, two):
     assert 0.0 <= report["relative_gap"] <= 1e-5
     assert report["primal"] - report["dual"] == pytest.approx(report["relative_gap"] * report["primal"], abs=1e-12)
     assert report["stop_reason"] == "converged"
-    assert report["solver"] == "dual_cd"
+    assert report["solver"] == "tron"
     assert report["passes"] > 0.0
     assert report["seconds"] > 0.0
     assert (report["rows"], report["features"], report["labels"]) == (60, 6, [-1, 1])
@@ -145,7 +145,7 @@ def test_the_json_of_train_tells_the_truth_about_the_model(done, two):
 def test_train_for_people(done, two):
     out = done("train", two)
     assert "60 rows, 6 features" in out
-    assert "dual_cd" in out
+    assert "tron" in out
     assert "certified (goal 1e-03): converged" in out
     assert "two.svm.model" in out
     assert os.path.exists("two.svm.model")
@@ -211,8 +211,8 @@ def test_a_limit_gives_a_model_and_one_warning(cli, two):
 @pytest.mark.parametrize("seed", [0, 7])
 def test_the_seed_decides_the_path(done, two, seed):
     for name in ("a", "b"):
-        done("train", "-q", "--seed", seed, "-n", 1 if name == "a" else 2, two, name)
-    done("train", "-q", "--seed", 3, two, "other")
+        done("train", "-q", "--solver", "dual_cd", "--seed", seed, "-n", 1 if name == "a" else 2, two, name)
+    done("train", "-q", "--solver", "dual_cd", "--seed", 3, two, "other")
     assert np.array_equal(maxmargin.load("a").coef_, maxmargin.load("b").coef_)
     assert not np.array_equal(maxmargin.load("a").coef_, maxmargin.load("other").coef_)
 
@@ -447,7 +447,7 @@ def test_demo(done, monkeypatch):
         ("train --n-features 0 two.svm", "at least 1"),
         ("train --dtype int8 two.svm", "float64"),
         ("train --unknown two.svm", "unrecognized arguments: --unknown"),
-        ("train --loss nonsense two.svm", "unknown loss 'nonsense'; a classifier takes hinge (solver dual_cd)"),
+        ("train --loss nonsense two.svm", "unknown loss 'nonsense'; a classifier takes hinge (solver dual_cd or"),
         ("train --loss squared_error two.svm", "is for regression"),
         ("train --loss logistic --solver dual_cd two.svm", "logistic"),
         ("train --solver nonsense two.svm", "choose one of auto, dual_cd"),
@@ -591,7 +591,7 @@ def endless(two):
     """Data that take hours: many rows, few features, large C, no tolerance."""
     X, y = rows_of(3000, 8, [-1, 1])
     (two.parent / "endless.svm").write_text(as_text(X, y))
-    return ["train", "-c", "1e4", "-e", "0", "--max-iter", "1e12", "endless.svm"]
+    return ["train", "--solver", "dual_cd", "-c", "1e4", "-e", "0", "--max-iter", "1e12", "endless.svm"]
 
 
 @compiled
@@ -621,15 +621,15 @@ def test_ctrl_c_keeps_the_model(endless, done, form):
 @compiled
 @on_posix
 def test_ctrl_c_ends_cross_validation(endless, cli, monkeypatch):
-    from maxmargin.estimators import linear
+    from maxmargin.estimators import _base
 
     def solve_and_press(*arguments, **options):
         if to_press:
             os.kill(os.getpid(), to_press.pop())
         return actual_solve(*arguments, **options)
 
-    actual_solve, to_press = linear.solve, [signal.SIGINT]
-    monkeypatch.setattr(linear, "solve", solve_and_press)
+    actual_solve, to_press = _base.solve, [signal.SIGINT]
+    monkeypatch.setattr(_base, "solve", solve_and_press)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code, out, err = cli(*endless, "-v", 3, "-n", 2)

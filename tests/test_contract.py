@@ -360,10 +360,11 @@ def test_weight_zero_is_a_row_removed(solver, loss, storage):
     make = STORAGES[storage]
     weighted = solve(Problem(make(X), y, 0.3, loss, sample_weight=kept.astype(float)), solver, tol=1e-5)
     removed = solve(Problem(make(X[kept]), y[kept], 0.3, loss), solver, tol=1e-5)
-    assert weighted.w.tobytes() == removed.w.tobytes()
+    # The same course. Sums over blocks of rows may be added up in another order.
+    np.testing.assert_allclose(weighted.w, removed.w, rtol=1e-8, atol=1e-10)
     assert weighted.passes == removed.passes
     if weighted.alpha is not None:
-        np.testing.assert_array_equal(weighted.alpha[kept], removed.alpha)
+        np.testing.assert_allclose(weighted.alpha[kept], removed.alpha, rtol=1e-7, atol=1e-10)
         assert not weighted.alpha[~kept].any()
 
 

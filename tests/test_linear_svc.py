@@ -30,7 +30,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import LinearSVC, solve
-from maxmargin.estimators import linear
+from maxmargin.estimators import _base
 from maxmargin.losses import EpsilonInsensitive, Huber
 from maxmargin.solvers.dual_cd import DualCD
 
@@ -68,7 +68,7 @@ def endless():
     return X, labels(X, seed=9)
 
 
-ENDLESS = {"C": 1e4, "loss": "hinge", "tol": 1e-12}
+ENDLESS = {"C": 1e4, "loss": "hinge", "tol": 1e-12, "solver": "dual_cd"}
 
 
 def fit_quietly(classifier, X, y, **fit_params):
@@ -352,7 +352,7 @@ def test_optimum_is_that_of_liblinear(n_classes, loss, params, class_weight, wei
             for coef, intercept in ((ours.coef_, ours.intercept_), (theirs.coef_, their_intercept))
         )
         assert certificate.primal == pytest.approx(reached, rel=1e-12)
-        assert certificate.dual <= known  # a lower bound of the optimum bounds theirs as well
+        assert certificate.dual <= known * (1 + 1e-14)  # a lower bound of the optimum bounds theirs as well
         assert reached <= known * (1 + 1e-9)
         assert certificate.relative_gap <= 1e-9
 
@@ -494,7 +494,7 @@ def test_random_state(two):
     for make in (np.random.default_rng, np.random.RandomState):
         assert_same_bits(*(LinearSVC(random_state=make(3)).fit(X, y) for _ in range(2)))
         generator = make(3)
-        first, second = (LinearSVC(random_state=generator).fit(X, y) for _ in range(2))
+        first, second = (LinearSVC(solver="dual_cd", random_state=generator).fit(X, y) for _ in range(2))
         assert np.any(first.coef_ != second.coef_)  # the generator has moved on
     np.random.seed(0)  # noqa: NPY002  whoever uses the global generator may go on as if nothing had happened
     LinearSVC().fit(X, y)
@@ -539,11 +539,11 @@ def test_limit_of_passes_is_kept_and_told_once(endless):
 
 def test_cause_of_a_stall_is_named(endless):
     X, y = endless
-    with pytest.warns(ConvergenceWarning, match=r"4000 x 5\) dual_cd is slow.*Scale the features.*or lower C"):
-        LinearSVC(**ENDLESS, solver=DualCD()).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"4000 x 5\) dual_cd is slow.*scale the features.*or lower C"):
+        LinearSVC(**ENDLESS).fit(X, y)
     X = rows(20, 30)
     with pytest.warns(ConvergenceWarning, match="1000 passes were not enough: lower C, or raise max_iter"):
-        LinearSVC(tol=0.0).fit(X, labels(X))
+        LinearSVC(tol=0.0, solver="dual_cd").fit(X, labels(X))
 
 
 def test_several_classes_warn_once_of_the_worst(three):
@@ -577,8 +577,8 @@ def test_classes_have_fair_shares_of_the_time(three, monkeypatch):
         now += max_time
         return solve(problem, solver, **options | {"max_iter": 1})
 
-    monkeypatch.setattr(linear, "solve", solve_to_the_limit)
-    monkeypatch.setattr(linear, "time", SimpleNamespace(perf_counter=lambda: now))
+    monkeypatch.setattr(_base, "solve", solve_to_the_limit)
+    monkeypatch.setattr(_base, "time", SimpleNamespace(perf_counter=lambda: now))
     fit_quietly(LinearSVC(max_time=9.0), *three)
     assert given == [3.0, 3.0, 3.0]
 
@@ -604,7 +604,7 @@ n_classes = int(sys.argv[1])
 rng = np.random.default_rng(0)
 X = rng.normal(size=(5000, 5))
 y = rng.integers(0, n_classes, len(X))
-classifier = LinearSVC(C=1e4, loss="hinge", tol=1e-12, max_iter=1, n_jobs=int(sys.argv[2]))
+classifier = LinearSVC(C=1e4, loss="hinge", solver="dual_cd", tol=1e-12, max_iter=1, n_jobs=int(sys.argv[2]))
 with warnings.catch_warnings(record=True):
     warnings.simplefilter("always")
     classifier.fit(X, y)
@@ -648,7 +648,7 @@ def test_warm_start_at_the_solution_stops_at_once(n_classes, loss):
     cold = LinearSVC(loss=loss, tol=1e-6, warm_start=True).fit(X, y)
     solution, passes = weights_of(cold), cold.n_iter_
     warm = cold.fit(X, y)
-    assert warm.n_iter_ <= 3 < 20 < passes
+    assert warm.n_iter_ <= 3 < passes
     assert warm.stop_reason_ == "converged"
     np.testing.assert_allclose(weights_of(warm), solution, atol=1e-2)
 
@@ -678,9 +678,9 @@ def test_warm_start_helps_after_a_change_of_c(two):
     ids=["rows", "features", "classes"],
 )
 def test_warm_start_without_a_fitting_solution_is_a_cold_one(three, change):
-    classifier = LinearSVC(warm_start=True).fit(*three)
+    classifier = LinearSVC(warm_start=True, solver="dual_cd").fit(*three)
     X, y = change(*three)
-    assert_same_bits(classifier.fit(X, y), LinearSVC().fit(X, y))
+    assert_same_bits(classifier.fit(X, y), LinearSVC(solver="dual_cd").fit(X, y))
 
 
 def test_without_warm_start_nothing_of_the_last_fit_counts(two, three):
@@ -756,11 +756,11 @@ def test_place_of_a_value_that_is_not_finite_is_named(two, value, name, storage)
         ({"class_weight": {1: np.nan}}, "class weights must be positive and finite"),
         (
             {"loss": "hnge"},
-            r"unknown loss 'hnge'; a classifier takes hinge \(solver dual_cd\), squared_hinge \(solver d",
+            r"unknown loss 'hnge'; a classifier takes hinge \(solver dual_cd or .*\), squared_hinge \(solver d",
         ),
         (
-            {"loss": "logistic"},
-            r"no solver takes loss 'logistic' yet; a classifier takes hinge \(solver dual_cd\), .*huber",
+            {"loss": "logistic", "solver": "dual_cd"},
+            r"solver 'dual_cd' does not take loss 'logistic': choose one of auto, .*tron",
         ),
         ({"loss": "squared_error"}, r"loss 'squared_error' is for regression; a classifier takes hinge \("),
         ({"loss": EpsilonInsensitive(0.1)}, "loss 'epsilon_insensitive' is for regression; a classifier takes hinge"),

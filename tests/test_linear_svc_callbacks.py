@@ -105,7 +105,7 @@ def test_callback_sees_the_model_of_each_pass_and_stops_the_fit(two, pass_by_pas
     watcher = Watcher(stop_after=3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # who asked for it need not be warned
-        classifier = LinearSVC(tol=1e-9).set_callbacks(watcher).fit(X, y)
+        classifier = LinearSVC(solver="dual_cd", tol=1e-9).set_callbacks(watcher).fit(X, y)
     assert classifier.stop_reason_ == "callback"
     assert classifier.n_iter_ == 3
     assert np.isfinite(classifier.certificate_.relative_gap)
@@ -113,24 +113,24 @@ def test_callback_sees_the_model_of_each_pass_and_stops_the_fit(two, pass_by_pas
     assert np.any(decisions[0] != decisions[1])
     for limit in (1, 2, 3):
         with pytest.warns(ConvergenceWarning):
-            same = LinearSVC(tol=1e-9, max_iter=limit).fit(X, y)
+            same = LinearSVC(solver="dual_cd", tol=1e-9, max_iter=limit).fit(X, y)
         np.testing.assert_allclose(decisions[limit - 1], same.decision_function(X), rtol=1e-9)
 
 
 def test_callback_stops_every_class(three, pass_by_pass):
-    classifier = LinearSVC(tol=1e-9, n_jobs=2).set_callbacks(Watcher(stop_after=2)).fit(*three)
+    classifier = LinearSVC(solver="dual_cd", tol=1e-9, n_jobs=2).set_callbacks(Watcher(stop_after=2)).fit(*three)
     assert classifier.stop_reason_ == "callback"
     assert [history["passes"][-1] for history in classifier.history_] == [2.0, 2.0, 2.0]
 
 
 def test_callback_stops_a_fit_to_small_data(two):
-    classifier = LinearSVC(tol=1e-9).set_callbacks(Watcher(stop_after=3)).fit(*two)
+    classifier = LinearSVC(solver="dual_cd", tol=1e-9).set_callbacks(Watcher(stop_after=3)).fit(*two)
     assert (classifier.stop_reason_, classifier.n_iter_) == ("callback", 3)
 
 
 def test_callbacks_inside_a_search(two, pass_by_pass):
     inner, outer = Watcher(stop_after=2), Spreading()
-    classifier = LinearSVC(tol=1e-9).set_callbacks(inner)
+    classifier = LinearSVC(solver="dual_cd", tol=1e-9).set_callbacks(inner)
     search = GridSearchCV(classifier, {"C": [0.1, 1.0]}, cv=2).set_callbacks(outer).fit(*two)
     assert search.best_estimator_.stop_reason_ == "callback"
     assert search.best_estimator_.n_iter_ == 2

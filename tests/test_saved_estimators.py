@@ -10,7 +10,7 @@ from liblinear import liblinearutil
 from sklearn.exceptions import NotFittedError
 
 import maxmargin
-from maxmargin import LinearSVC
+from maxmargin import LinearSVC, LinearSVR
 from maxmargin.losses import Huber
 from maxmargin.models import ModelFileError, read_model, write_liblinear, write_model
 from maxmargin.problem import Certificate
@@ -206,10 +206,15 @@ def test_liblinears_models_predict_as_liblinear_does(y, bias, solver_type, path,
         assert refitted.score(X, y) == pytest.approx(loaded.score(X, y), abs=0.05)
 
 
+def test_a_regressor_of_liblinear_is_read(path):
+    write_liblinear(path, [[1.0, 2.0, -1.0]], 0.5, None, solver_type="L2R_L1LOSS_SVR_DUAL", bias=2.0)
+    regressor = maxmargin.load(path)
+    assert type(regressor) is LinearSVR
+    assert (regressor.loss, regressor.intercept_scaling) == ("epsilon_insensitive", 2.0)
+    np.testing.assert_allclose(regressor.predict([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]), [2.5, 0.5])
+
+
 def test_liblinears_other_models_are_refused_by_name(path):
-    write_liblinear(path, np.ones((1, 3)), 0.0, None, solver_type="L2R_L2LOSS_SVR")
-    with pytest.raises(ModelFileError, match=r"a\.model: a LIBLINEAR regression model \(L2R_L2LOSS_SVR\)"):
-        maxmargin.load(path)
     path.write_text("solver_type L2R_L2LOSS_SVC\nnr_class 1\nlabel 5\nnr_feature 1\nbias -1\nw\n0.5\n")
     with pytest.raises(ModelFileError, match="single class, 5"):
         maxmargin.load(path)

@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from maxmargin import losses, solvers
     from maxmargin.data.svmlight import load_svmlight, save_svmlight
-    from maxmargin.estimators.linear import LinearSVC
+    from maxmargin.estimators.linear import LinearSVC, LinearSVR
     from maxmargin.models.estimator import load
     from maxmargin.problem import Certificate, Problem
     from maxmargin.solvers import solve
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Certificate": "maxmargin.problem",
     "LinearSVC": "maxmargin.estimators.linear",
+    "LinearSVR": "maxmargin.estimators.linear",
     "Problem": "maxmargin.problem",
     "load": "maxmargin.models.estimator",
     "load_svmlight": "maxmargin.data.svmlight",
@@ -30,6 +31,7 @@ _MODULES = ("losses", "solvers")
 __all__ = [
     "Certificate",
     "LinearSVC",
+    "LinearSVR",
     "Problem",
     "__version__",
     "load",

@@ -36,7 +36,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | PathLike[str], solver: Any, problem: Problem, seed: int | None):
-        self.path = Path(path)
+        self.path, self.solver = Path(path), solver
         self.fingerprint = _fingerprint(solver, problem, seed)
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint {self.path}: there is no directory {self.path.parent}")
@@ -47,7 +47,7 @@ class Checkpoint:
         for name in history[0] if history else ():
             arrays[f"history.{name}"] = np.array([entry[name] for entry in history])
         arrays["clock"] = np.array([seconds, next_check])
-        write_model(self.path, _KIND, {"fingerprint": self.fingerprint}, arrays)
+        write_model(self.path, _KIND, {"fingerprint": self.fingerprint, "solver": self.solver.name}, arrays)
 
     def load(self, template: Any) -> Saved | None:
         """What was saved, the state in the form of `template`, or None if there is no file yet."""
@@ -70,6 +70,14 @@ class Checkpoint:
             ) from None
 
 
+def solver_of(path: str | PathLike[str]) -> str | None:
+    """Name of the solver whose state a checkpoint holds; None if there is no file, or it is no checkpoint."""
+    if not Path(path).exists():
+        return None
+    model = read_model(path)
+    return model.info.get("solver") if model.kind == _KIND else None
+
+
 def _rebuild(template: Any, arrays: dict[str, np.ndarray]) -> Saved:
     parts: dict[str, dict[str, np.ndarray]] = {"state": {}, "history": {}, "clock": {}}
     for name, array in arrays.items():
@@ -84,7 +92,8 @@ def _rebuild(template: Any, arrays: dict[str, np.ndarray]) -> Saved:
 def _fingerprint(solver: Any, problem: Problem, seed: int | None) -> str:
     """Hash of what decides the course of a run, the same on every machine."""
     loss = f"{losses.name_of(problem.loss)}{tuple(problem.loss)}"
-    digest = hashlib.sha256(f"{solver!r}|{seed}|{loss}|{problem.n_rows}|{problem.n_weights}".encode())
+    what = f"{solver!r}|{seed}|{loss}|{problem.penalty}|{problem.n_rows}|{problem.n_weights}"
+    digest = hashlib.sha256(what.encode())
     for part in problem.rows:  # a checksum of their bytes: for large data four times faster than a hash
         digest.update(f"|{zlib.crc32(part.data) if isinstance(part, np.ndarray) else part!r}".encode())
     for array in (problem.y, problem.cost):

@@ -1,14 +1,17 @@
 """The problem that every solver solves, and the certificate that every answer carries.
 
-    min_w  P(w) = 1/2 |w|^2 + sum_i C_i phi(t_i),      t_i = sign_i x_i'w - target_i
+    min_w  P(w) = R(w) + sum_i C_i phi(t_i),      t_i = sign_i x_i'w - target_i
 
-with C_i = C x class weight x sample weight: the objective of LIBLINEAR, and of scikit-learn's LinearSVC. In the
+where R is 1/2 |w|^2 or, with the L1 penalty, |w|_1 = sum_j |w_j|, and C_i = C x class weight x sample weight: the objective of LIBLINEAR, and of scikit-learn's LinearSVC. In the
 scaling of Pegasos and SGD, lambda/2 |w|^2 + 1/m sum_i phi(t_i), lambda is 1 / (C m). `losses` says what sign and
 target are, and what the dual problem looks like.
 
 No dual value exceeds any primal value, so any alpha shows how far any w can be from the optimum:
 
     P(w) - P(w*) <= P(w) - D(alpha) = 1/2 |w - v|^2 + sum_i slack_i,      v = sum_i alpha_i sign_i x_i.
+
+With the L1 penalty alpha must keep every |v_j| <= 1, and the first term is sum_j |w_j| - w_j v_j. Zero is in the domain
+of every conjugate, so any alpha becomes feasible when it is divided by the largest |v_j|.
 """
 
 from __future__ import annotations
@@ -37,6 +40,9 @@ from maxmargin.rows import (
     row_dot,
 )
 
+PENALTIES = "l2", "l1"
+_ROUNDING = 1e-9  # by which a |v_j| may exceed 1: `alpha` is then drawn back, not refused
+
 
 class Certificate(NamedTuple):
     """How far an answer can be from the optimum: `dual` <= optimum <= `primal`."""
@@ -64,13 +70,16 @@ class Problem:
     y : array-like of shape (n_rows,)
         Labels -1 and +1, or the targets of a regression loss.
     C : float
-        Weight of the loss against 1/2 |w|^2.
+        Weight of the loss against the penalty.
     loss : str or loss object
         A name from ``losses.names()`` or an object such as ``losses.Huber(0.1)``.
     sample_weight : array-like of shape (n_rows,), optional
         Factors of C, row by row. Weight 2 is a row given twice, weight 0 a row left out.
     bias : float
-        Value of a virtual constant column, whose weight is the intercept divided by `bias`; 0: no intercept.
+        Value of a virtual constant column, whose weight is the intercept divided by `bias`; 0: no intercept. Its
+        weight is penalised like all others.
+    penalty : {"l2", "l1"}
+        1/2 |w|^2, or |w|_1, which makes many weights exactly zero.
     n_jobs : int, optional
         Threads for passes over the data. Results do not depend on it.
 
@@ -87,6 +96,7 @@ class Problem:
     loss: Loss
     norms2: Array
     n_jobs: int
+    penalty: str
 
     def __init__(
         self,
@@ -98,11 +108,14 @@ class Problem:
         sample_weight: Any = None,
         bias: float = 0.0,
         n_jobs: int | None = 1,
+        penalty: str = "l2",
     ):
         if not 0.0 < C < np.inf:
             raise ValueError(f"C must be a positive finite number, got {C!r}")
         if not np.isfinite(bias):
             raise ValueError(f"bias must be a finite number, got {bias!r}")
+        if penalty not in PENALTIES:
+            raise ValueError(f"unknown penalty {penalty!r}; choose one of {', '.join(PENALTIES)}")
         loss = losses.get(loss)
         rows, norms2 = as_rows(X, bias)
         if n_rows(rows) == 0:
@@ -116,6 +129,7 @@ class Problem:
             "loss": loss,
             "norms2": norms2,
             "n_jobs": effective_n_jobs(n_jobs),
+            "penalty": penalty,
         }
         for name, content in fields.items():
             object.__setattr__(self, name, content)
@@ -159,16 +173,21 @@ class Problem:
         """P(w)."""
         w = self._weight_vector(w)
         risk = self._sum(_risk, w)
-        return float(0.5 * (w @ w) + risk)
+        return self._regulariser(w) + float(risk)
 
     def dual(self, alpha: Array) -> float:
         """D(alpha); -inf where alpha is not feasible."""
         alpha = self._dual_vector(alpha)
         v = self.weights(alpha)
+        if self.penalty == "l1":
+            scale = _infeasibility(v)
+            if scale > 1.0 + _ROUNDING:
+                return -np.inf
+            return float(-_conjugates(self.y, self.cost, self.loss, alpha / scale))
         return float(-0.5 * (v @ v) - _conjugates(self.y, self.cost, self.loss, alpha))
 
     def weights(self, alpha: Array) -> Array:
-        """The w that belongs to alpha: sum_i alpha_i sign_i x_i."""
+        """sum_i alpha_i sign_i x_i: the w that belongs to alpha, if the penalty is L2."""
         alpha = self._dual_vector(alpha)
         # A block's sum is as long as w: use several blocks only while they are small beside the data.
         affordable = n_stored(self.rows) // (8 * self.n_weights) if self.n_weights else 1
@@ -185,8 +204,16 @@ class Problem:
         return total
 
     def dual_point(self, w: Array) -> Array:
-        """A feasible alpha for any w: alpha_i = -C_i phi'(t_i), optimal when w is."""
-        w, alpha = self._weight_vector(w), np.empty(self.n_rows)
+        """A feasible alpha for any w: alpha_i = -C_i phi'(t_i), optimal when w is.
+
+        With the L1 penalty, a part of it: alpha divided by the largest |v_j|, if that is more than 1.
+        """
+        alpha = self._slopes(self._weight_vector(w))
+        return alpha / _infeasibility(self.weights(alpha)) if self.penalty == "l1" else alpha
+
+    def _slopes(self, w: Array) -> Array:
+        """-C_i phi'(t_i) of every row."""
+        alpha = np.empty(self.n_rows)
         map_blocks(
             lambda lo, hi: _dual_point(self.rows, self.y, self.cost, self.loss, w, alpha, lo, hi),
             default_blocks(self.rows),
@@ -206,27 +233,37 @@ class Problem:
         w : ndarray of shape (n_weights,)
         alpha : ndarray of shape (n_rows,), optional
             Dual variables. Without them the point ``dual_point(w)`` is used: valid for every w, and tight at the
-            optimum of a smooth loss.
+            optimum of a smooth loss. With the L1 penalty they are divided by the largest |v_j|, if they must be.
         belongs : bool
-            Promise that w is ``weights(alpha)``, which saves a pass over the data.
+            Promise that w is ``weights(alpha)``, which saves a pass over the data. Without effect for the L1 penalty.
         """
         w = self._weight_vector(w)
         if alpha is None:
-            alpha, belongs = self.dual_point(w), False
+            alpha, belongs = self._slopes(w), False
         alpha = self._dual_vector(alpha)
+        if self.penalty == "l1":
+            v = self.weights(alpha)
+            scale = _infeasibility(v)
+            alpha, v = alpha / scale, v / scale
         sums = map_blocks(
             lambda lo, hi: _risk_and_slack(self.rows, self.y, self.cost, self.loss, w, alpha, lo, hi),
             default_blocks(self.rows),
             self.n_jobs,
         )
-        primal = 0.5 * float(w @ w) + sum(risk for risk, _ in sums)
+        primal = self._regulariser(w) + sum(risk for risk, _ in sums)
         gap = sum(slacks for _, slacks in sums)
-        if not belongs:
+        if self.penalty == "l1":
+            gap += float(np.sum(np.abs(w) - w * v))
+        elif not belongs:
             distance = w - self.weights(alpha)
             gap += 0.5 * float(distance @ distance)
         # No loss is negative, so zero bounds the optimum from below as well.
         gap = min(gap, primal)
         return Certificate(primal, primal - gap, gap)
+
+    def _regulariser(self, w: Array) -> float:
+        """What the penalty adds to P(w)."""
+        return float(np.abs(w).sum()) if self.penalty == "l1" else 0.5 * float(w @ w)
 
     def _weight_vector(self, w: Any) -> Array:
         return _check_vector("w", w, self.n_weights, "weights")
@@ -242,6 +279,11 @@ class Problem:
                 self.n_jobs,
             )
         )
+
+
+def _infeasibility(v: Array) -> float:
+    """What to divide alpha by to make it feasible for the L1 penalty; 1 if it is."""
+    return max(1.0, float(np.abs(v).max()))
 
 
 def _check_vector(name: str, vector: Any, n: int, what: str) -> Array:

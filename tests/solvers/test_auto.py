@@ -1,11 +1,16 @@
 """`auto.py`: who runs, when it is given up, and what is carried over."""
 
+import itertools
+
 import numpy as np
 import pytest
+import samples
 
-from maxmargin import Problem, solve, solvers
-from maxmargin.solvers.auto import _is_hopeless, plan
-from maxmargin.solvers.dual_cd import DualCD
+from maxmargin import Problem, solve
+from maxmargin.checkpoint import solver_of
+from maxmargin.solvers import auto
+from maxmargin.solvers.auto import _is_hopeless, plan, price
+from maxmargin.solvers.interior_point import InteriorPoint
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2000, 6))
@@ -13,35 +18,71 @@ Y = np.where(X[:, 0] + RNG.normal(size=2000) > 0.0, 1.0, -1.0)
 
 
 @pytest.fixture
-def both(monkeypatch):
-    """Let "auto" choose among dual coordinate descent and the interior point."""
-    second = ("maxmargin.solvers.interior_point", "InteriorPoint")
-    monkeypatch.setattr(solvers, "_LINEAR", {**solvers._LINEAR, "interior_point": second})
+def optimist(monkeypatch):
+    """Let coordinate descent have a try everywhere."""
+    monkeypatch.setattr(auto, "_HARD", np.inf)
 
 
-def test_a_plan_has_a_solver():
-    assert plan(Problem(X, Y, loss="hinge"))[0] == DualCD()
+def planned(*args, **options):
+    return [solver.name for solver in plan(Problem(*args, **options))]
 
 
-def test_a_stalled_solver_is_relieved(both):
+def test_the_plan_follows_shape_loss_and_difficulty():
+    wide = samples.csr(RNG.normal(size=(20, 4000)) * (RNG.random((20, 4000)) < 0.01))
+    y = Y[:20]
+    assert planned(X, Y, C=1.0, loss="hinge") == ["dual_cd", "interior_point"]
+    assert planned(X, Y, C=100.0, loss="hinge") == ["interior_point"]
+    assert planned(X, Y, C=1e-4, loss="squared_hinge") == ["tron"]
+    assert planned(samples.csr(X), Y, C=1e-4, loss="squared_hinge") == ["dual_cd", "tron"]
+    assert planned(samples.csr(X), Y, C=1.0, loss="squared_hinge") == ["tron"]
+    assert planned(X, Y, loss="logistic") == planned(wide, y, loss="logistic") == ["tron"]
+    assert planned(wide, y, C=100.0, loss="hinge") == ["dual_cd"]
+    assert planned(wide, y, C=100.0, loss="squared_hinge") == ["dual_cd", "tron"]
+    assert planned(X, X[:, 0], C=100.0, loss="epsilon_insensitive") == ["interior_point"]
+
+
+def test_the_price_of_a_matrix_grows_with_the_features():
+    prices = [price(Problem(RNG.normal(size=(500, n)), Y[:500], loss="hinge"), InteriorPoint()) for n in (50, 200, 800)]
+    assert prices == sorted(prices)
+
+
+def test_a_stalled_solver_is_relieved(optimist):
     problem = Problem(X, Y, 1e4, "hinge")
     result = solve(problem, tol=1e-6)
     assert result.stop_reason == "converged"
     assert result.solver.name == "interior_point"
     assert np.all(np.diff(result.history["passes"]) >= 0.0)
-    assert result.history["passes"][0] < 20.0 < result.passes  # both are counted
+    first = result.history["passes"][0]
+    assert first < 15.0 < result.passes  # both are counted
+    assert len({len(column) for column in result.history.values()}) == 1
+    assert np.isnan(result.history["updates"][-1])  # a count of the first solver alone
     assert problem.certificate(result.w, result.alpha).relative_gap <= 2e-6
 
 
-def test_an_easy_problem_is_left_to_the_first_solver(both):
+def test_an_easy_problem_is_left_to_the_first_solver(optimist):
     result = solve(Problem(X, Y, 1e-4, "hinge"), tol=1e-6)
     assert (result.solver.name, result.stop_reason) == ("dual_cd", "converged")
 
 
-def test_limits_count_for_all_solvers_together(both):
+def test_limits_count_for_all_solvers_together(optimist):
     result = solve(Problem(X, Y, 1e4, "hinge"), tol=1e-6, max_iter=22)
+    assert result.solver.name == "interior_point"
     assert result.stop_reason == "max_iter"
     assert 22.0 <= result.passes <= 26.0
+
+
+def test_a_run_over_two_solvers_is_resumed_in_either(optimist, tmp_path):
+    problem, path = Problem(X, Y, 1e4, "hinge"), tmp_path / "state"
+    whole = solve(problem, tol=1e-6)
+    seen = []
+    for _ in range(100):
+        calls = itertools.count()
+        result = solve(problem, tol=1e-6, checkpoint=path, callbacks=[lambda _, c=calls: next(c) >= 3])
+        seen.append(solver_of(path))
+        if result.stop_reason == "converged":
+            break
+    assert list(dict.fromkeys(seen)) == ["dual_cd", "interior_point"]
+    assert result.w.tobytes() == whole.w.tobytes()
 
 
 def entries(*pairs):
@@ -49,8 +90,10 @@ def entries(*pairs):
 
 
 def test_the_judge_extrapolates():
-    judge = _is_hopeless(1e-6)
+    judge = _is_hopeless(1e-6, patience=100.0, first_look=10.0)
     assert not judge(entries((10, 1e-2)))  # two digits in ten passes: twenty more
     assert judge(entries((10, 1e-2), (20, 0.99e-2)))  # no progress at all
     assert judge(entries((10, 0.9)))
     assert not judge(entries((10, 1e-2), (11, 1e-2)))  # too short a time to tell from
+    # A pause is forgiven if the last third of the way was good.
+    assert not judge(entries((60, 1e-2), (90, 1e-4), (100, 1e-4)))

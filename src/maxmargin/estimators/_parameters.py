@@ -39,6 +39,23 @@ def classifier_loss(loss: str | Loss) -> Loss:
     return loss
 
 
+def regressor_loss(loss: str | Loss, epsilon: float) -> Loss:
+    """The loss object, with this epsilon if it is given by name and has one."""
+    names = [losses.name_of_type(tag) for tag in losses.RESIDUAL_LOSSES]
+    if isinstance(loss, str):
+        if loss not in names:
+            what = "is for classification" if loss in losses.names() else "is not known"
+            raise ValueError(f"loss {loss!r} {what}; a regressor takes {', '.join(names)}")
+        if not isinstance(epsilon, Real):
+            raise ValueError(f"epsilon must be a number, got {epsilon!r}")
+        tag = losses.get(loss)
+        return losses.get(type(tag)(float(epsilon))) if hasattr(tag, "epsilon") else tag
+    loss = losses.get(loss)
+    if losses.is_margin_loss(loss):
+        raise ValueError(f"loss {losses.name_of(loss)!r} is for classification; a regressor takes {', '.join(names)}")
+    return loss
+
+
 def _choices() -> str:
     takers = {losses.name_of_type(tag): solvers.supporting(tag()) for tag in losses.MARGIN_LOSSES}
     listed = ", ".join(f"{loss} (solver {' or '.join(names)})" for loss, names in takers.items() if names)

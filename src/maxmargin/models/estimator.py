@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from maxmargin import losses, solvers
+from maxmargin.models._liblinear_text import LiblinearModel
 from maxmargin.models.file import ModelFileError, read_model, write_model
 from maxmargin.models.liblinear import is_liblinear, read_liblinear
 from maxmargin.problem import Certificate
 from maxmargin.solvers.base import Solver
 
-_HOME = {"LinearSVC": "maxmargin.estimators.linear"}
+_HOME = {"LinearSVC": "maxmargin.estimators.linear", "LinearSVR": "maxmargin.estimators.linear"}
 
 Arrays = dict[str, np.ndarray]
 
@@ -49,9 +50,10 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
     check_is_fitted(estimator, "coef_")
     params = estimator.get_params(deep=False)
     info: dict[str, Any] = {"params": {name: _encode(name, value) for name, value in params.items()}}
-    arrays = {"coef": estimator.coef_, "intercept": estimator.intercept_}
-    arrays |= _pack_labels(estimator.classes_)
-    info["labels"] = "object" if estimator.classes_.dtype.kind in "OT" else estimator.classes_.dtype.kind
+    arrays = {"coef": np.atleast_2d(estimator.coef_), "intercept": estimator.intercept_}
+    if hasattr(estimator, "classes_"):
+        arrays |= _pack_labels(estimator.classes_)
+        info["labels"] = "object" if estimator.classes_.dtype.kind in "OT" else estimator.classes_.dtype.kind
     if hasattr(estimator, "feature_names_in_"):
         arrays |= _pack_text("feature_names", estimator.feature_names_in_)
     if hasattr(estimator, "certificate_"):  # a model that LIBLINEAR has trained has none
@@ -102,15 +104,21 @@ def _known(kind: str) -> Any:
 
 
 def _restore(kind: str, info: dict[str, Any], arrays: Arrays) -> Any:
+    from sklearn.base import ClassifierMixin
+
     estimator = _known(kind)(**{name: _decode(value) for name, value in info["params"].items()})
     coef, intercept = arrays["coef"], arrays["intercept"]
-    classes = _unpack_labels(info["labels"], arrays)
-    rows = 1 if len(classes) == 2 else len(classes)
-    if coef.ndim != 2 or intercept.shape != (rows,) or len(coef) != rows or len(classes) < 2:
-        raise ValueError(f"{len(classes)} classes, coef {coef.shape} and intercept {intercept.shape} do not fit")
+    rows = 1
+    if isinstance(estimator, ClassifierMixin):
+        estimator.classes_ = _unpack_labels(info["labels"], arrays)
+        rows = 1 if len(estimator.classes_) == 2 else len(estimator.classes_)
+        if len(estimator.classes_) < 2:
+            raise ValueError(f"{len(estimator.classes_)} classes")
+    if coef.ndim != 2 or intercept.shape != (rows,) or len(coef) != rows:
+        raise ValueError(f"{rows} problems, coef {coef.shape} and intercept {intercept.shape} do not fit")
     if coef.dtype.kind != "f" or intercept.dtype.kind != "f":
         raise ValueError("coefficients are not floating-point numbers")
-    estimator.coef_, estimator.intercept_, estimator.classes_ = coef, intercept, classes
+    estimator.coef_, estimator.intercept_ = coef if isinstance(estimator, ClassifierMixin) else coef[0], intercept
     estimator.n_features_in_ = coef.shape[1]
     if "feature_names.text" in arrays:
         estimator.feature_names_in_ = np.array(_unpack_text("feature_names", arrays), dtype=object)
@@ -134,7 +142,7 @@ def _from_liblinear(path: str | PathLike[str]) -> Any:
 
     model = read_liblinear(path)
     if model.classes is None:
-        raise ModelFileError(f"{path}: a LIBLINEAR regression model ({model.solver_type}); only classifiers are read")
+        return _regressor_from_liblinear(model)
     if len(model.classes) < 2:
         raise ModelFileError(f"{path}: a LIBLINEAR model of a single class, {model.classes[0]}: nothing to decide")
     with_bias = model.bias > 0.0
@@ -145,6 +153,20 @@ def _from_liblinear(path: str | PathLike[str]) -> Any:
         intercept_scaling=model.bias if with_bias else 1.0,
     )
     estimator.coef_, estimator.intercept_, estimator.classes_ = model.coef, model.intercept, model.classes
+    estimator.n_features_in_ = model.coef.shape[1]
+    return estimator
+
+
+def _regressor_from_liblinear(model: LiblinearModel) -> Any:
+    from maxmargin.estimators.linear import LinearSVR
+
+    with_bias = model.bias > 0.0
+    estimator = LinearSVR(
+        loss="epsilon_insensitive" if "L1LOSS" in model.solver_type else "squared_epsilon_insensitive",
+        fit_intercept=with_bias,
+        intercept_scaling=model.bias if with_bias else 1.0,
+    )
+    estimator.coef_, estimator.intercept_ = model.coef[0], model.intercept
     estimator.n_features_in_ = model.coef.shape[1]
     return estimator
 
@@ -189,8 +211,10 @@ def _unpack_text(name: str, arrays: Arrays) -> list[str]:
 
 
 def _pack_histories(histories: list[dict[str, np.ndarray]]) -> Arrays:
-    """Every column of all problems one after the other."""
-    columns = {f"history.{name}": np.concatenate([each[name] for each in histories]) for name in histories[0]}
+    """Every column of all problems one after the other; nan where a problem's solver does not count what another does."""
+    names = dict.fromkeys(name for each in histories for name in each)
+    filled = [{name: each.get(name, np.full(len(each["passes"]), np.nan)) for name in names} for each in histories]
+    columns = {f"history.{name}": np.concatenate([each[name] for each in filled]) for name in names}
     return {**columns, "history_lengths": np.array([len(each["passes"]) for each in histories], dtype=np.int64)}
 
 

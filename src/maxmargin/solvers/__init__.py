@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _LINEAR = {  # name: (module, class); imported when asked for
     "dual_cd": ("maxmargin.solvers.dual_cd", "DualCD"),
+    "interior_point": ("maxmargin.solvers.interior_point", "InteriorPoint"),
+    "tron": ("maxmargin.solvers.tron", "Tron"),
 }
 
 
@@ -42,9 +44,10 @@ def get(solver: str | Solver) -> Solver:
     return getattr(importlib.import_module(module), name)()
 
 
-def supporting(loss: Loss) -> list[str]:
-    """Names of the solvers that take a loss."""
-    return [name for name in names() if isinstance(loss, get(name).losses)]
+def supporting(loss: Loss, penalty: str = "l2") -> list[str]:
+    """Names of the solvers that take a loss with this penalty."""
+    able = {name: get(name) for name in names()}
+    return [name for name, s in able.items() if isinstance(loss, s.losses) and penalty in s.penalties]
 
 
 def solve(problem: Problem, solver: str | Solver = "auto", *, tol: float = 1e-3, **options: Any) -> Result:

@@ -1,8 +1,18 @@
 """What ``solver="auto"`` does: a choice from the problem's shape, and a watch that goes on with another solver.
 
-Dual coordinate descent is the fastest start on sparse data with many features, and hopeless on many rows with few
-features, where second-order methods need a handful of passes. The rule is a guess; the certified gap is the judge. If
-it falls too slowly to be reached in reasonable time, the next solver of the plan goes on from the solution so far.
+Dual coordinate descent is the fastest start on sparse data with many features, and hopeless where C |x|^2 is large and
+rows are many; second-order methods need a handful of passes there, each of which builds an n x n matrix. So:
+
+* An L1 penalty has one solver, and the logistic loss has Newton's method.
+* A smooth loss with few features: Newton's method, unless rows are sparse and C |x|^2 <= 1, where two or three passes
+  of coordinate descent are all it takes.
+* A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate, else the interior point.
+* Many features: coordinate descent.
+
+This is a guess; the certified gap is the judge. While a first solver runs, its gap tells how many passes it will need:
+if they cost more than all of the second one, that one goes on from the solution so far. The first look
+comes early enough that a wrong guess costs a fifth of the second solver's time. ``python -m benchmarks choice`` is the
+table that justifies the numbers below.
 
 Nothing here looks at the clock, so the same problem takes the same course everywhere.
 """
@@ -12,78 +22,130 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from maxmargin import losses, solvers
 from maxmargin.problem import Problem
+from maxmargin.rows import Dense, n_stored
 from maxmargin.solvers.base import Result, Solver, run
 
 _FEW_FEATURES = 1000  # for which a method that factors an n x n matrix is quick
-_SOME_FEATURES = 2000  # for which it is still better than no end
-_PATIENCE = 150.0  # passes that a first solver may still seem to need: what an interior point takes, or more
-_WINDOW = 5.0  # passes, at least, over which its rate is measured
+_SOME_FEATURES = 3000  # for which it is still better than no end
+_EASY = 1.0  # C |x|^2 of the mean row up to which rows hardly interact
+_HARD = 30.0  # and from which coordinate descent is not worth a try
+_ITERATIONS = 25.0  # of the interior point, for all C and tolerances, give or take a half
+_NEWTON_PASSES = 300.0  # of coordinate descent that Newton's method with many features costs
+_FIRST_LOOK = 0.2  # share of the second solver's price that the first may cost before it is judged
 
 
 def plan(problem: Problem) -> list[Solver]:
     """Solvers for a problem, in the order in which to try them."""
-    able = solvers.supporting(problem.loss)
+    able = solvers.supporting(problem.loss, problem.penalty)
     if not able:
-        takers = [name for name in losses.names() if solvers.supporting(losses.get(name))]
+        takers = [name for name in losses.names() if solvers.supporting(losses.get(name), problem.penalty)]
+        kind = "" if problem.penalty == "l2" else f" with penalty {problem.penalty!r}"
         raise ValueError(
-            f"no solver takes loss {losses.name_of(problem.loss)!r} yet; there are solvers for {', '.join(takers)}"
+            f"no solver takes loss {losses.name_of(problem.loss)!r}{kind} yet; "
+            f"there are solvers for {', '.join(takers) or 'none'}"
         )
     return [solvers.get(name) for name in _order(problem) if name in able] or [solvers.get(able[0])]
 
 
 def _order(problem: Problem) -> list[str]:
-    n, n_rows = problem.n_weights, problem.n_rows
-    is_smooth = not isinstance(problem.loss, (losses.Hinge, losses.EpsilonInsensitive))
-    is_easy = float(problem.cost @ problem.norms2) <= n_rows  # C |x|^2 <= 1 on the average: rows hardly interact
-    if n <= _FEW_FEATURES and n_rows >= 10 * n and is_smooth and not is_easy:
-        return ["interior_point"]
-    return ["dual_cd", "interior_point"] if n <= _SOME_FEATURES else ["dual_cd"]
+    n = problem.n_weights
+    if problem.penalty == "l1":
+        return ["primal_cd"]
+    second = "interior_point" if _has_kink(problem) else "tron"
+    if n > (_SOME_FEATURES if _has_kink(problem) else math.inf):
+        return ["dual_cd"]
+    difficulty = float(problem.cost @ problem.norms2) / problem.n_rows
+    if n <= _FEW_FEATURES and problem.n_rows >= n:
+        is_dense = isinstance(problem.rows, Dense)
+        too_hard = _HARD if _has_kink(problem) else 0.0 if is_dense else _EASY
+        if difficulty > too_hard:
+            return [second]
+    return ["dual_cd", second]
+
+
+def _has_kink(problem: Problem) -> bool:
+    return isinstance(problem.loss, (losses.Hinge, losses.EpsilonInsensitive))
+
+
+def price(problem: Problem, solver: Solver) -> float:
+    """What a solver will cost, roughly, in passes of dual coordinate descent."""
+    if solver.name != "interior_point":
+        return _NEWTON_PASSES if problem.n_weights > _FEW_FEATURES else _ITERATIONS
+    from maxmargin.gram import row_cost
+
+    stored = n_stored(problem.rows) / problem.n_rows
+    of_iteration = row_cost(problem.rows) + 3.0 * stored + 90.0  # nanoseconds a row: matrix, passes, barriers
+    factor = 0.1 * problem.n_weights**3 / problem.n_rows
+    of_visit = 5.0 * (stored + 4.0)
+    return _ITERATIONS * (of_iteration + factor) / of_visit
 
 
 def solve_auto(problem: Problem, *, tol: float = 1e-3, **options: Any) -> Result:
     """Solve with the solvers of the plan, one after the other, until one is not stalled.
 
-    With a checkpoint the first of them stays: a file holds the state of one solver.
+    A checkpoint holds the state of the solver that ran, and a resumed run goes on with that one. (The history then
+    begins where that solver began.)
     """
-    first, *others = plan(problem)
-    if options.get("checkpoint") is not None:
-        others = []
-    result = run(first, problem, tol=tol, give_up=_is_hopeless(tol) if others else None, **options)
-    for k, solver in enumerate(others):
-        if result.stop_reason != "stalled":
-            break
-        is_last = k == len(others) - 1
-        left = {name: _left(options.get(name), spent) for name, spent in _spent(result).items()}
-        after = run(
-            solver,
-            problem,
-            tol=tol,
-            give_up=None if is_last else _is_hopeless(tol),
-            **{**options, **left, "start": result},
-        )
-        result = _joined(result, after)
+    todo, result = _left_to_do(plan(problem), options.get("checkpoint")), None
+    for solver, after in zip(todo, [*todo[1:], None]):
+        watch = {} if after is None else _watch(tol, price(problem, after))
+        if result is None:
+            result = run(solver, problem, tol=tol, **watch, **options)
+        elif result.stop_reason == "stalled":
+            left = {name: _left(options.get(name), spent) for name, spent in _spent(result).items()}
+            _forget(options.get("checkpoint"))
+            result = _joined(result, run(solver, problem, tol=tol, **watch, **{**options, **left, "start": result}))
+    assert result is not None
     return result
 
 
-def _is_hopeless(tol: float) -> Callable[[list[dict[str, float]]], bool]:
-    """A judge of histories: whether the gap, falling as before, is too many passes away from `tol`."""
+def _left_to_do(todo: list[Solver], checkpoint: Any) -> list[Solver]:
+    """The plan from the solver on that wrote the checkpoint, if there is one."""
+    if checkpoint is None:
+        return todo
+    from maxmargin.checkpoint import solver_of
+
+    names = [solver.name for solver in todo]
+    saved = solver_of(checkpoint)
+    return todo[names.index(saved) :] if saved in names else todo
+
+
+def _forget(checkpoint: Any) -> None:
+    """Remove the checkpoint of a solver that gave up; the next one saves its own as it begins."""
+    if checkpoint is not None:
+        Path(checkpoint).unlink(missing_ok=True)
+
+
+# ---------------------------------------------------------------- the watch
+
+
+def _watch(tol: float, patience: float) -> dict[str, Any]:
+    """Arguments of `run`: when to look, and how to judge."""
+    first_look = min(max(_FIRST_LOOK * patience, 2.0), 10.0)
+    return {"check_every": first_look, "give_up": _is_hopeless(tol, patience, first_look)}
+
+
+def _is_hopeless(tol: float, patience: float, first_look: float) -> Callable[[list[dict[str, float]]], bool]:
+    """A judge of histories: whether the gap, falling as it did lately, is more passes away from `tol` than patience."""
 
     def judge(history: list[dict[str, float]]) -> bool:
         now = history[-1]
-        earlier = [entry for entry in history if entry["passes"] <= now["passes"] - _WINDOW]
-        before = earlier[-1] if earlier else {"passes": 0.0, "relative_gap": 1.0}
+        # Gaps do not fall evenly, so what counts is the last third of the way.
+        lately = [entry for entry in history if entry["passes"] <= now["passes"] - max(first_look, now["passes"] / 3.0)]
+        before = lately[-1] if lately else {"passes": 0.0, "relative_gap": 1.0}
         passes = now["passes"] - before["passes"]
         gained, wanted = (
             math.log(max(start, 1e-300) / max(end, 1e-300))
             for start, end in ((before["relative_gap"], now["relative_gap"]), (now["relative_gap"], tol))
         )
-        return passes >= _WINDOW and gained * _PATIENCE < wanted * passes
+        return passes >= first_look and gained * patience < wanted * passes
 
     return judge
 
@@ -97,11 +159,11 @@ def _left(limit: float | None, spent: float) -> float | None:
 
 
 def _joined(before: Result, after: Result) -> Result:
-    """The later result, with the seconds, passes and history of both."""
-    later = {"seconds": before.seconds, "passes": before.passes}
-    history = {
-        name: np.concatenate([before.history[name], after.history[name] + later.get(name, 0.0)])
-        for name in after.history
-        if name in before.history
-    }
+    """The later result, with the seconds, passes and history of both; nan where a solver does not count something."""
+    earlier = {"seconds": before.seconds, "passes": before.passes}
+    rows = len(before.history["passes"]), len(after.history["passes"])
+    history = {}
+    for name in dict.fromkeys([*before.history, *after.history]):
+        parts = [side.history.get(name, np.full(n, np.nan)) for side, n in zip((before, after), rows)]
+        history[name] = np.concatenate([parts[0], parts[1] + earlier.get(name, 0.0)])
     return replace(after, history=history, seconds=before.seconds + after.seconds, passes=before.passes + after.passes)

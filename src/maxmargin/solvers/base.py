@@ -53,10 +53,11 @@ class Report(NamedTuple):
 
 @dataclass(frozen=True)
 class Solver:
-    """Hyper-parameters of one method. Subclasses say which losses they take and implement the methods."""
+    """Hyper-parameters of one method. Subclasses say which losses and penalties they take, and how."""
 
     name: ClassVar[str]
     losses: ClassVar[tuple[type, ...]]
+    penalties: ClassVar[tuple[str, ...]] = ("l2",)
     max_passes: ClassVar[float] = 1000.0  # where `max_iter=None` ends
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: State | None = None) -> State:
@@ -156,6 +157,7 @@ def run(
     checkpoint_every: float = 60.0,
     interrupt: threading.Event | None = None,
     give_up: Callable[[list[dict[str, float]]], bool] | None = None,
+    check_every: float = _CHECK_EVERY,
 ) -> Result:
     """Run a solver until the certified relative gap is at most `tol`, or a limit is met.
 
@@ -183,12 +185,14 @@ def run(
     give_up : callable, optional
         Given the history so far (a list of entries) after each certificate that does not meet the goal; True ends the
         run as "stalled". For `solvers.auto`, which then goes on with another solver.
+    check_every : float
+        Passes between certificates that the solver does not ask for itself. Each costs about a third of a pass.
     """
     _check_arguments(solver, problem, tol, max_iter, max_time)
     with contextlib.ExitStack() as stack:
         if interrupt is None:
             interrupt = stack.enter_context(catch_interrupt())
-        loop = _Loop(solver, problem, Goal(float(tol), float(max_iter or solver.max_passes)), give_up)
+        loop = _Loop(solver, problem, Goal(float(tol), float(max_iter or solver.max_passes)), give_up, check_every)
         loop.begin(seed, start.state if isinstance(start, Result) else start, checkpoint)
         return loop.run(math.inf if max_time is None else max_time, list(callbacks), interrupt, checkpoint_every)
 
@@ -201,12 +205,23 @@ def _check_arguments(
         raise ValueError(
             f"solver {solver.name!r} does not take loss {losses.name_of(problem.loss)!r}; it takes {taken}"
         )
+    if problem.penalty not in solver.penalties:
+        raise ValueError(_no_such_penalty(solver, problem))
     if not tol >= 0.0:
         raise ValueError(f"tol must be >= 0, got {tol!r}")
     if max_iter is not None and not max_iter > 0:
         raise ValueError(f"max_iter must be positive or None, got {max_iter!r}")
     if max_time is not None and not max_time > 0:
         raise ValueError(f"max_time must be positive or None, got {max_time!r}")
+
+
+def _no_such_penalty(solver: Solver, problem: Problem) -> str:
+    from maxmargin.solvers import supporting
+
+    able = ", ".join(supporting(problem.loss, problem.penalty))
+    return f"solver {solver.name!r} does not take penalty {problem.penalty!r}; " + (
+        f"for loss {losses.name_of(problem.loss)!r} these do: {able}" if able else "with this loss no solver does yet"
+    )
 
 
 class _Loop:
@@ -218,12 +233,14 @@ class _Loop:
         problem: Problem,
         goal: Goal,
         give_up: Callable[[list[dict[str, float]]], bool] | None = None,
+        check_every: float = _CHECK_EVERY,
     ):
         self.solver, self.problem, self.goal, self.give_up = solver, problem, goal, give_up
+        self.check_every = check_every
         self.history: list[dict[str, float]] = []
         self.certificate: Certificate | None = None  # the latest one
         self.is_certified = False  # whether it is of the present state
-        self.next_check = _CHECK_EVERY
+        self.next_check = check_every
         self.seconds_before = 0.0  # spent before the resumption
         self.started = time.perf_counter()
         self.checkpoint: Any = None
@@ -240,6 +257,8 @@ class _Loop:
             if saved is not None:
                 self.state, self.history, self.seconds_before, self.next_check = saved
                 self.is_warm = False
+            elif start is not None:  # what it is worth is nowhere else
+                self.save()
 
     def save(self) -> None:
         if self.checkpoint is not None:
@@ -299,7 +318,7 @@ class _Loop:
         """Make a certificate of the present state; its entry in the history."""
         self.certificate = c = self.solver.certificate(self.problem, self.state)
         self.is_certified = True
-        self.next_check = report.passes + _CHECK_EVERY
+        self.next_check = report.passes + self.check_every
         entry = {"seconds": self.seconds, "passes": report.passes, "primal": c.primal, "dual": c.dual}
         entry |= {"relative_gap": c.relative_gap} | report.counters
         return {name: float(number) for name, number in entry.items()}

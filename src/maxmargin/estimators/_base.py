@@ -1,0 +1,215 @@
+"""What linear estimators share: from X, y and parameters to solved problems, and to coefficients."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from maxmargin.estimators._parameters import check_numbers, progress_bar, seed_of, solver_for
+from maxmargin.losses import Loss
+from maxmargin.parallel import effective_n_jobs, map_ordered
+from maxmargin.problem import Problem
+from maxmargin.rows import CSR, Array, Rows, as_rows, matvec, view_rows
+from maxmargin.solvers import solve
+from maxmargin.solvers.base import Result, Solver, catch_interrupt
+
+# What `validate_data` lets through. `as_rows` converts what has to be, and says where a value is not finite.
+_ROWS = {
+    "accept_sparse": True,
+    "accept_large_sparse": True,
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "ensure_all_finite": False,
+}
+_GRAVITY = ["converged", "callback", "max_iter", "max_time", "interrupted"]
+
+
+class LinearEstimator(CallbackSupportMixin, BaseEstimator):
+    """Base of the linear estimators. A subclass says which problems its targets make, in the three methods below."""
+
+    # Further arguments of `run`, such as a checkpoint, for the command line.
+    _run_options: Mapping[str, Any] = MappingProxyType({})
+
+    coef_: Array
+    intercept_: Array
+
+    def _checked_loss(self) -> Loss:
+        """The loss object of the parameters."""
+        raise NotImplementedError
+
+    def _problems(self, problem: Problem, y: Array) -> Sequence[Problem]:
+        """The problems to solve; `problem` has the rows and their costs, and no labels yet."""
+        raise NotImplementedError
+
+    def _usable(self, coef: Array, intercept: Array, problems: Any) -> dict[str, Any]:
+        """The attributes that `predict` needs; one row of `coef` for each problem."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # ------------------------------------------------------------ fit
+
+    def _fit_and_warn(self, X: Any, y: Any, sample_weight: Any) -> None:
+        complaint = self._train(X, y, sample_weight)
+        if complaint:  # raised here, so that it points at the line that called `fit`
+            warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
+
+    @with_callbacks
+    def _train(self, X: Any, y: Any, sample_weight: Any) -> str | None:
+        """All of `fit` but its warning, which is returned if there should be one."""
+        started = time.perf_counter()
+        check_numbers(self)
+        loss, seed, n_jobs = self._checked_loss(), seed_of(self.random_state), effective_n_jobs(self.n_jobs)
+        X, y = validate_data(self, X, y, **_ROWS)
+        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        unlabelled = Problem(X, np.ones(len(y)), self.C, loss, sample_weight=sample_weight, bias=bias, n_jobs=n_jobs)
+        problems = self._problems(unlabelled, y)
+        solver = solver_for(self.solver, loss)
+
+        def usable(weights: list[Array]) -> dict[str, Any]:
+            return self._usable(*_coefficients(weights, unlabelled.n_features, bias), problems)
+
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        task = FitTask(self, len(problems), usable, {"X": X, "y": y, "metadata": metadata})
+        starts = self._warm_starts(unlabelled, len(problems))
+        results = self._solve(solver, problems, starts, seed, n_jobs, task, started)
+        for name, fitted in usable([r.w for r in results]).items():
+            setattr(self, name, fitted)
+        self._keep(results)
+        task.end()
+        return None if self.stop_reason_ in ("converged", "callback") else self._complaint(len(y), results)
+
+    def _solve(
+        self,
+        solver: str | Solver,
+        problems: Sequence[Problem],
+        starts: list[Any],
+        seed: int,
+        n_jobs: int,
+        task: FitTask,
+        started: float,
+    ) -> list[Result]:
+        """Solve the problems, several at a time."""
+        at_once = min(n_jobs, len(problems))
+
+        def seconds_for(k: int) -> float | None:
+            """A fair share of the time that is left."""
+            if self.max_time is None:
+                return None
+            left = started + self.max_time - time.perf_counter()
+            return max(left, 1e-9) / math.ceil((len(problems) - k) / at_once)
+
+        with catch_interrupt() as interrupt, progress_bar(self.verbose) as bars:
+
+            def solve_one(k: int) -> Result:
+                with task.callbacks(k) as callbacks:
+                    result = solve(
+                        problems[k] if at_once == 1 else problems[k].with_jobs(1),
+                        solver,
+                        tol=self.tol,
+                        max_iter=self.max_iter,
+                        max_time=seconds_for(k),
+                        callbacks=[*bars, *callbacks],
+                        start=starts[k],
+                        seed=seed,
+                        **{"interrupt": interrupt, **self._run_options},
+                    )
+                # Dual variables of many classes take more memory than the data: keep them only for a purpose.
+                return result if self.warm_start else replace(result, alpha=None, state=None)
+
+            return map_ordered(solve_one, range(len(problems)), at_once)
+
+    def _warm_starts(self, whole: Problem, n_problems: int) -> list[Any]:
+        before = getattr(self, "_states", None)
+        if not self.warm_start or before is None or len(before) != n_problems:
+            return [None] * n_problems
+        fits = all(len(s.w) == whole.n_weights and len(getattr(s, "alpha", whole.y)) == whole.n_rows for s in before)
+        return before if fits else [None] * n_problems
+
+    def _keep(self, results: list[Result]) -> None:
+        """Turn the results into the fitted attributes that tell of the training."""
+        only = len(results) == 1
+        self.certificate_ = results[0].certificate if only else [r.certificate for r in results]
+        self.history_ = results[0].history if only else [r.history for r in results]
+        self.stop_reason_ = max((r.stop_reason for r in results), key=_GRAVITY.index)
+        self.n_iter_ = max(1, *(math.ceil(r.passes) for r in results))
+        self.solver_ = max(results, key=lambda r: r.passes).solver
+        self._states = [r.state for r in results] if self.warm_start else None
+
+    def _complaint(self, n_rows: int, results: list[Result]) -> str:
+        """What the one warning of a fit says: the gap reached, the likely cause, the one parameter to change."""
+        k = max(range(len(results)), key=lambda k: results[k].certificate.relative_gap)
+        worst = results[k]
+        of_class = "" if len(results) == 1 else f" (class {self.classes_[k]!s})"
+        if self.stop_reason_ == "interrupted":
+            advice = "It was interrupted, and the model found so far is kept: fit again to finish it."
+        elif self.stop_reason_ == "max_time":
+            advice = f"max_time={self.max_time:g} seconds ran out: raise max_time, or tol."
+        elif self.max_iter is not None and self.max_iter < worst.solver.max_passes:
+            advice = f"max_iter={self.max_iter:g} was too small: raise max_iter, or tol."
+        elif n_rows > 10 * self.n_features_in_:
+            advice = (
+                f"{worst.passes:.0f} passes were not enough: with many more rows than features ({n_rows} x "
+                f"{self.n_features_in_}) {worst.solver.name} is slow when C * |x|^2 is large. Take "
+                'solver="auto", scale the features to about unit length, or lower C.'
+            )
+        else:
+            advice = f"{worst.passes:.0f} passes were not enough: lower C, or raise max_iter."
+        gap = f"relative duality gap of {worst.certificate.relative_gap:.1e}{of_class}"
+        return f"{type(self).__name__} stopped at a {gap}, not yet tol={self.tol:g}. {advice}"
+
+    # ------------------------------------------------------------ use
+
+    def _outputs(self, X: Any) -> Array:
+        """x_i'w + b of every row and problem, of shape (n_samples, n_problems)."""
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, reset=False, **_ROWS)
+        rows, coef = _checked_rows(X), np.atleast_2d(self.coef_)
+        if X.dtype == coef.dtype:
+            scores = np.asarray(X @ coef.T)
+        else:  # float32 rows: summed in float64, without a float64 copy of X
+            scores = np.stack([matvec(rows, w) for w in np.ascontiguousarray(coef)], axis=1)
+        return scores + self.intercept_
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a safe file that ``maxmargin.load`` reads.
+
+        Parameters
+        ----------
+        path : path
+        """
+        from maxmargin.models.estimator import save
+
+        save(self, path)
+
+
+def _coefficients(weights: list[Array], n_features: int, bias: float) -> tuple[Array, Array]:
+    """(coef, intercept) of weight vectors whose last entry may belong to the constant column; a view if it can be."""
+    stacked = weights[0][np.newaxis] if len(weights) == 1 else np.stack(weights)
+    intercept = bias * stacked[:, n_features] if bias else np.zeros(len(stacked))
+    return stacked[:, :n_features], intercept
+
+
+def _checked_rows(X: Any) -> Rows:
+    """View X as rows at little cost; only if something is wrong is it looked through for where that is."""
+    rows = view_rows(X)
+    with np.errstate(all="ignore"):
+        in_doubt = not np.isfinite(np.sum(rows.data if isinstance(rows, CSR) else rows.values))
+    if isinstance(rows, CSR) and len(rows.indices):
+        in_doubt |= bool(rows.indices.min() < 0 or rows.indices.max() >= rows.n_features)
+    return as_rows(X)[0] if in_doubt else rows
