@@ -448,10 +448,13 @@ def test_demo(done, monkeypatch):
         ("train --dtype int8 two.svm", "float64"),
         ("train --unknown two.svm", "unrecognized arguments: --unknown"),
         ("train --loss nonsense two.svm", "unknown loss 'nonsense'; a classifier takes hinge (solver dual_cd or"),
-        ("train --loss squared_error two.svm", "is for regression"),
         ("train --loss logistic --solver dual_cd two.svm", "logistic"),
         ("train --solver nonsense two.svm", "choose one of auto, dual_cd"),
-        ("train -s 0 two.svm", "-s 0: logistic regression"),
+        ("train -s 4 two.svm", "-s 4: the multi-class method of Crammer and Singer, is not offered"),
+        ("train -s 3 --penalty l1 two.svm", "-s 3 has the penalty l2"),
+        ("train --loss hinge --penalty l1 two.svm", "no solver takes loss 'hinge' with this penalty"),
+        ("train --loss squared_error -w1 2 two.svm", "a regressor, which has no classes"),
+        ("train -p -1 two.svm", "must not be negative"),
         ("train -s 99 two.svm", "-s 99: no such type"),
         ("train -s 3 --loss hinge two.svm", "not allowed with"),
         ("train -w1 0 two.svm", "must be positive"),
@@ -679,3 +682,62 @@ def wait_for(condition, seconds=120.0):
     while not condition():
         assert time.monotonic() < limit
         time.sleep(0.02)
+
+
+# ---------------------------------------------------------------- other losses and regression
+
+
+def their_model(kind, C, bias, epsilon=0.1):
+    """LIBLINEAR's weights, intercept last, for the label 1 or the target."""
+    X, y = TWO
+    problem = liblinearutil.problem(y.tolist(), [dict(enumerate(row, start=1)) for row in X.tolist()])
+    model = liblinearutil.train(problem, f"-s {kind} -c {C} -B {bias} -p {epsilon} -e 1e-10 -q")
+    w = np.array([model.get_decfun_coef(j) for j in range(1, X.shape[1] + 1)] + [bias * model.get_decfun_bias()])
+    return -w if int(kind) < 8 and model.get_labels()[0] == -1 else w
+
+
+@pytest.mark.parametrize("kind", ["0", "1", "2", "3", "5", "6", "7", "11", "12", "13"])
+def test_liblinears_types_are_its_objectives(done, two, kind):
+    report = json.loads(done("train", "-s", kind, "-c", 0.5, "-B", 1, "-p", 0.2, "--tol", 1e-9, "--json", two, "m"))
+    assert report["stop_reason"] == "converged"
+    model = maxmargin.load("m")
+    expected = their_model(kind, 0.5, 1, 0.2)
+    np.testing.assert_allclose([*model.coef_.ravel(), *model.intercept_], expected, atol=2e-3)
+    if kind in ("5", "6"):
+        assert np.array_equal(model.coef_.ravel() == 0.0, expected[:-1] == 0.0)
+
+
+def test_regression_from_train_to_evaluate(done, cli, two):
+    out = done("train", "--loss", "epsilon_insensitive", "-p", 0.05, two, "m")
+    assert "numbers to foretell" in out
+    assert "epsilon_insensitive, epsilon = 0.05, C = 1" in out
+    model = maxmargin.load("m")
+    predicted = model.predict(TWO[0])
+    code, out, err = cli("predict", two, "m")
+    assert code == 0
+    np.testing.assert_allclose([float(line) for line in out.split()], predicted, rtol=1e-9, atol=1e-12)
+    assert f"Mean squared error = {metrics.mean_squared_error(TWO[1], predicted):g} (regression)" in err
+    report = json.loads(done("evaluate", "--json", two, "m"))
+    assert report["r2"] == pytest.approx(metrics.r2_score(TWO[1], predicted))
+    assert report["mean_absolute_error"] == pytest.approx(metrics.mean_absolute_error(TWO[1], predicted))
+    assert report["squared_correlation"] == pytest.approx(np.corrcoef(TWO[1], predicted)[0, 1] ** 2)
+    assert "r2" in done("evaluate", two, "m")
+    assert "LinearSVR" in done("info", "m")
+
+
+def test_cross_validation_of_a_regression(done, two):
+    report = json.loads(done("train", "-s", "13", "-v", 3, "--json", two))
+    assert sum(fold["rows"] for fold in report["folds"]) == 60
+    means = sum(fold["mean_squared_error"] * fold["rows"] for fold in report["folds"]) / 60
+    assert report["mean_squared_error"] == pytest.approx(means)
+    assert "Cross Validation Mean squared error = " in done("train", "-s", "13", "-v", 3, two)
+
+
+def test_a_regressor_for_liblinear(done, two):
+    done("train", "-q", "-s", "11", "--liblinear", two, "theirs")
+    done("train", "-q", "-s", "11", two, "ours")
+    X, y = TWO
+    rows = [dict(enumerate(row, start=1)) for row in X.tolist()]
+    predicted, _, _ = liblinearutil.predict(y.tolist(), rows, liblinearutil.load_model("theirs"), "-q")
+    np.testing.assert_allclose(predicted, maxmargin.load("ours").predict(X), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(maxmargin.load("theirs").predict(X), predicted, rtol=1e-9, atol=1e-12)

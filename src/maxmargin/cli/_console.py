@@ -130,6 +130,30 @@ def accuracy_line(n_correct: int, n_rows: int) -> str:
     return f"Accuracy = {100.0 * n_correct / n_rows:g}% ({n_correct}/{n_rows})"
 
 
+def error_lines(y: Any, predicted: Any) -> list[str]:
+    """LIBLINEAR's lines for a regression."""
+    errors = errors_of(y, predicted)
+    return [
+        f"Mean squared error = {errors['mean_squared_error']:g} (regression)",
+        f"Squared correlation coefficient = {errors['squared_correlation']:g} (regression)",
+    ]
+
+
+def errors_of(y: Any, predicted: Any) -> dict[str, float]:
+    """How far predictions are from the truth."""
+    import numpy as np
+
+    error, spread = predicted - y, y - y.mean()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        both = np.sum((predicted - predicted.mean()) * spread) ** 2
+        return {
+            "mean_squared_error": float(np.mean(error**2)),
+            "mean_absolute_error": float(np.mean(np.abs(error))),
+            "r2": float(1.0 - np.sum(error**2) / np.sum(spread**2)),
+            "squared_correlation": float(both / (np.sum((predicted - predicted.mean()) ** 2) * np.sum(spread**2))),
+        }
+
+
 def counted(n: int, noun: str) -> str:
     """A number and what it counts: ``1 row``, ``2,000 rows``."""
     plural = noun + "es" if noun.endswith("s") else noun + "s"

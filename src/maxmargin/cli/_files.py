@@ -77,24 +77,34 @@ def is_model(path: str) -> bool:
     return is_ours or is_liblinear(path)
 
 
-LIBLINEAR_TYPES = {"squared_hinge": "L2R_L2LOSS_SVC_DUAL", "hinge": "L2R_L1LOSS_SVC_DUAL"}
+LIBLINEAR_TYPES = {
+    ("squared_hinge", "l2"): "L2R_L2LOSS_SVC_DUAL",
+    ("hinge", "l2"): "L2R_L1LOSS_SVC_DUAL",
+    ("logistic", "l2"): "L2R_LR",
+    ("squared_hinge", "l1"): "L1R_L2LOSS_SVC",
+    ("logistic", "l1"): "L1R_LR",
+    ("epsilon_insensitive", "l2"): "L2R_L1LOSS_SVR_DUAL",
+    ("squared_epsilon_insensitive", "l2"): "L2R_L2LOSS_SVR",
+}
 
 
-def write_liblinear_model(classifier: Any, path: str) -> None:
-    """Write a classifier for LIBLINEAR's own ``predict``."""
+def write_liblinear_model(estimator: Any, path: str) -> None:
+    """Write a classifier or a regressor for LIBLINEAR's own ``predict``."""
+    import numpy as np
+
     from maxmargin import losses
     from maxmargin.models import write_liblinear
 
-    loss = losses.name_of(losses.get(classifier.loss))
-    if loss not in LIBLINEAR_TYPES:
-        raise ValueError(f"LIBLINEAR has no loss {loss!r}; it has {' and '.join(LIBLINEAR_TYPES)}")
+    loss, penalty = losses.name_of(losses.get(estimator.loss)), getattr(estimator, "penalty", "l2")
+    if (loss, penalty) not in LIBLINEAR_TYPES:
+        raise ValueError(f"LIBLINEAR has no loss {loss!r}; it has {', '.join(sorted({k[0] for k in LIBLINEAR_TYPES}))}")
     write_liblinear(
         path,
-        classifier.coef_,
-        classifier.intercept_,
-        classifier.classes_,
-        solver_type=LIBLINEAR_TYPES[loss],
-        bias=classifier.intercept_scaling if classifier.fit_intercept else -1.0,
+        np.atleast_2d(estimator.coef_),
+        estimator.intercept_,
+        getattr(estimator, "classes_", None),
+        solver_type=LIBLINEAR_TYPES[loss, penalty],
+        bias=estimator.intercept_scaling if estimator.fit_intercept else -1.0,
     )
 
 

@@ -9,18 +9,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from maxmargin.cli._console import DONE, INTERRUPTED, complain, label_text, print_json, told_warnings, working
+from maxmargin.cli._console import (
+    DONE,
+    INTERRUPTED,
+    complain,
+    errors_of,
+    label_text,
+    print_json,
+    told_warnings,
+    working,
+)
 from maxmargin.cli._report import describe
 from maxmargin.parallel import effective_n_jobs, map_ordered
 from maxmargin.solvers.base import catch_interrupt
 
 if TYPE_CHECKING:
-    from maxmargin import LinearSVC
+    from maxmargin.estimators._base import LinearEstimator
 
 
-def cross_validate(classifier: LinearSVC, X: Any, y: np.ndarray, arguments: argparse.Namespace) -> int:
-    """Predict each fold by a model of the others; print LIBLINEAR's line."""
-    fold_of_row = stratified_folds(y, arguments.folds, arguments.seed)
+def cross_validate(estimator: LinearEstimator, X: Any, y: np.ndarray, arguments: argparse.Namespace) -> int:
+    """Predict each fold by a model of the others; print LIBLINEAR's line, or lines."""
+    is_regressor = not hasattr(estimator, "decision_function")
+    fold_of_row = stratified_folds(np.zeros(len(y)) if is_regressor else y, arguments.folds, arguments.seed)
+    predicted = np.empty(len(y), dtype=y.dtype)
     n_jobs = effective_n_jobs(arguments.jobs)
     together = min(n_jobs, arguments.folds)
     started = time.perf_counter()
@@ -28,19 +39,17 @@ def cross_validate(classifier: LinearSVC, X: Any, y: np.ndarray, arguments: argp
 
         def one_fold(k: int) -> dict[str, Any]:
             held_out = fold_of_row == k
-            fold_classifier = clone(classifier).set_params(n_jobs=max(1, n_jobs // together), verbose=0)
-            fold_classifier._run_options = {"interrupt": interrupt}
+            fold_estimator = clone(estimator).set_params(n_jobs=max(1, n_jobs // together), verbose=0)
+            fold_estimator._run_options = {"interrupt": interrupt}
             begun = time.perf_counter()
             # A row of weight zero is as good as absent: no fold needs a copy of the others' rows.
-            fold_classifier.fit(X, y, sample_weight=np.where(held_out, 0.0, 1.0))
+            fold_estimator.fit(X, y, sample_weight=np.where(held_out, 0.0, 1.0))
             seconds = time.perf_counter() - begun
-            correct = int(np.sum(fold_classifier.predict(X[held_out]) == y[held_out]))
-            rows = int(held_out.sum())
-            fit = describe(fold_classifier, X)
+            predicted[held_out] = fold_estimator.predict(X[held_out])
+            fit = describe(fold_estimator, X)
             kept = "primal", "dual", "relative_gap", "passes", "stop_reason", "solver"
-            return {"accuracy": correct / rows, "correct": correct, "rows": rows, "seconds": seconds} | {
-                name: fit[name] for name in kept
-            }
+            quality = _quality(y[held_out], predicted[held_out], is_regressor)
+            return quality | {"seconds": seconds} | {name: fit[name] for name in kept}
 
         with working(f"cross validation, {arguments.folds} folds", arguments.quiet):
             results = map_ordered(one_fold, range(arguments.folds), together)
@@ -50,13 +59,22 @@ def cross_validate(classifier: LinearSVC, X: Any, y: np.ndarray, arguments: argp
     if interrupted:
         complain("interrupted; the cross validation is not complete", kind="")
         return INTERRUPTED
-    n_correct = sum(result["correct"] for result in results)
+    summary = _quality(y, predicted, is_regressor)
     if arguments.json:
-        summary = {"accuracy": n_correct / len(y), "correct": n_correct, "rows": len(y)}
         print_json(summary | {"seconds": time.perf_counter() - started, "folds": results})
+    elif is_regressor:
+        print(f"Cross Validation Mean squared error = {summary['mean_squared_error']:g}")
+        print(f"Cross Validation Squared correlation coefficient = {summary['squared_correlation']:g}")
     else:
-        print(f"Cross Validation Accuracy = {100.0 * n_correct / len(y):g}%")
+        print(f"Cross Validation Accuracy = {100.0 * summary['accuracy']:g}%")
     return DONE
+
+
+def _quality(y: np.ndarray, predicted: np.ndarray, is_regressor: bool) -> dict[str, Any]:
+    if is_regressor:
+        return errors_of(y, predicted) | {"rows": len(y)}
+    correct = int(np.sum(predicted == y))
+    return {"accuracy": correct / len(y), "correct": correct, "rows": len(y)}
 
 
 def stratified_folds(y: np.ndarray, n_folds: int, seed: int) -> np.ndarray:

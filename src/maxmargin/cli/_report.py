@@ -1,4 +1,4 @@
-"""What is said of a trained classifier: as numbers for programs, in words for people."""
+"""What is said of a trained estimator: as numbers for programs, in words for people."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from maxmargin.cli._console import counted, label_text, label_value
 
 if TYPE_CHECKING:
-    from maxmargin import LinearSVC
+    from maxmargin.estimators._base import LinearEstimator
 
 _CLASSES_SHOWN = 8
 
 
-def describe(classifier: LinearSVC, X: Any) -> dict[str, Any]:
+def describe(estimator: LinearEstimator, X: Any) -> dict[str, Any]:
     """Everything there is to know of a fit.
 
     With more than two classes the objectives are sums, passes and the relative gap those of the worst class, and
@@ -20,19 +20,22 @@ def describe(classifier: LinearSVC, X: Any) -> dict[str, Any]:
     """
     from maxmargin import losses
 
-    certificates, histories = as_list(classifier.certificate_), as_list(classifier.history_)
+    certificates, histories = as_list(estimator.certificate_), as_list(estimator.history_)
+    loss, classes = losses.get(estimator.loss), getattr(estimator, "classes_", None)
     report = {
         "rows": X.shape[0],
         "features": X.shape[1],
         "nonzeros": int(X.nnz),
-        "labels": [label_value(label) for label in classifier.classes_],
-        "loss": losses.name_of(losses.get(classifier.loss)),
-        "C": classifier.C,
-        "bias": classifier.intercept_scaling if classifier.fit_intercept else None,
-        "solver": classifier.solver_.name,
-        "tol": classifier.tol,
-        "stop_reason": classifier.stop_reason_,
-        **certified(classifier),
+        "labels": None if classes is None else [label_value(label) for label in classes],
+        "loss": losses.name_of(loss),
+        "penalty": getattr(estimator, "penalty", "l2"),
+        "epsilon": getattr(estimator, "epsilon", None),
+        "C": estimator.C,
+        "bias": estimator.intercept_scaling if estimator.fit_intercept else None,
+        "solver": estimator.solver_.name,
+        "tol": estimator.tol,
+        "stop_reason": estimator.stop_reason_,
+        **certified(estimator),
         "passes": max(float(each["passes"][-1]) for each in histories),
     }
     if len(certificates) > 1:
@@ -50,9 +53,9 @@ def describe(classifier: LinearSVC, X: Any) -> dict[str, Any]:
     return report
 
 
-def certified(classifier: LinearSVC) -> dict[str, float]:
+def certified(estimator: LinearEstimator) -> dict[str, float]:
     """The bounds on the optimum: with more than two classes their sums, and the worst relative gap."""
-    certificates = as_list(classifier.certificate_)
+    certificates = as_list(estimator.certificate_)
     return {
         "primal": sum(each.primal for each in certificates),
         "dual": sum(each.dual for each in certificates),
@@ -67,11 +70,15 @@ def as_list(content: Any) -> list[Any]:
 
 def in_words(report: dict[str, Any]) -> dict[str, str]:
     """The same for people, a few lines."""
-    several = len(report["labels"]) > 2
+    several = len(report["labels"] or []) > 2
+    kind = "numbers to foretell" if report["labels"] is None else f"classes {listed(report['labels'])}"
+    epsilon = "" if report["epsilon"] is None else f", epsilon = {report['epsilon']:g}"
+    penalty = ", L1 penalty" if report["penalty"] == "l1" else ""
     goal = f"certified (goal {report['tol']:.0e}): {report['stop_reason']}"
     return {
-        "data": f"{report['data']}: {size(report)}, classes {listed(report['labels'])}",
-        "problem": f"{report['loss']}, C = {report['C']:g}, " + ("intercept" if report["bias"] else "no intercept"),
+        "data": f"{report['data']}: {size(report)}, {kind}",
+        "problem": f"{report['loss']}{epsilon}{penalty}, C = {report['C']:g}, "
+        + ("intercept" if report["bias"] else "no intercept"),
         "solver": f"{report['solver']}: {report['passes']:.1f} passes in {report['seconds']:.2f} s"
         + (", compiling included" if report["compiled"] else ""),
         "objective": f"{report['primal']:.10g}, the optimum is above {report['dual']:.10g}"

@@ -14,7 +14,9 @@ from maxmargin.cli._console import (
     DONE,
     accuracy_line,
     announced_compilation,
+    errors_of,
     label_value,
+    print_facts,
     print_json,
     print_table,
 )
@@ -38,6 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
         model = read_model(arguments.model)
         X, y = read_data_for(model, arguments.data, arguments)
         predicted = model.predict(X)
+        if not hasattr(model, "classes_"):
+            return _tell_errors(y, predicted, arguments)
         scores = model.decision_function(X)
     report = {
         "data": data_name(arguments.data),
@@ -52,6 +56,16 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(report)
     else:
         _print(report)
+    return DONE
+
+
+def _tell_errors(y: np.ndarray, predicted: np.ndarray, arguments: argparse.Namespace) -> int:
+    """Of a regression."""
+    errors = errors_of(y, predicted)
+    if arguments.json:
+        print_json({"data": data_name(arguments.data), "model": arguments.model, "rows": len(y), **errors})
+    else:
+        print_facts({name.replace("_", " "): f"{value:.6g}" for name, value in errors.items()})
     return DONE
 
 

@@ -71,6 +71,8 @@ def _of_data(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _of_model(path: str) -> dict[str, Any]:
+    import numpy as np
+
     from maxmargin.models import is_liblinear, read_liblinear, read_model
     from maxmargin.models.estimator import load
 
@@ -86,8 +88,8 @@ def _of_model(path: str) -> dict[str, Any]:
     estimator = load(path)
     return (
         made
-        | {"labels": [label_value(label) for label in estimator.classes_]}
-        | _weights(estimator.coef_, estimator.intercept_)
+        | {"labels": [label_value(k) for k in estimator.classes_] if hasattr(estimator, "classes_") else None}
+        | _weights(np.atleast_2d(estimator.coef_), estimator.intercept_)
         | certified(estimator)
         | {"stop_reason": estimator.stop_reason_, "passes": estimator.n_iter_, "solver": estimator.solver_.name}
         | {"parameters": _chosen(estimator)}

@@ -1,4 +1,4 @@
-"""Predict the label of every row of DATA by MODEL, and tell how many are those that DATA has.
+"""Predict the label, or the value, of every row of DATA by MODEL, and tell how good that is by what DATA has.
 
 Labels go to OUT, or to stdout if there is none, one a line; the accuracy goes to stdout, or to stderr if labels take
 that place. MODEL is of maxmargin or of LIBLINEAR.
@@ -11,7 +11,7 @@ import sys
 from typing import IO, Any
 
 from maxmargin.cli import _options as options
-from maxmargin.cli._console import DONE, accuracy_line, announced_compilation, label_text
+from maxmargin.cli._console import DONE, accuracy_line, announced_compilation, error_lines, label_text
 from maxmargin.cli._files import check_writable, read_data_for, read_model
 
 _LINES_AT_ONCE = 1 << 16
@@ -41,7 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
         model = read_model(arguments.model)
         X, y = read_data_for(model, arguments.data, arguments)
         labels = model.predict(X)
-        lines = _score_lines(model.decision_function(X)) if arguments.scores else _label_lines(labels)
+        is_regressor = not hasattr(model, "classes_")
+        if is_regressor:
+            lines = _score_lines(labels)
+        else:
+            lines = _score_lines(model.decision_function(X)) if arguments.scores else _label_lines(labels)
     if to_stdout:
         _write(lines, sys.stdout)
     else:
@@ -50,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
         with atomic_write(arguments.out) as file:
             _write(lines, file)
     if not arguments.quiet:
-        print(accuracy_line(int((labels == y).sum()), len(y)), file=sys.stderr if to_stdout else sys.stdout)
+        verdict = error_lines(y, labels) if is_regressor else [accuracy_line(int((labels == y).sum()), len(y))]
+        print("\n".join(verdict), file=sys.stderr if to_stdout else sys.stdout)
     return DONE
 
 

@@ -22,6 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
             "name": name,
             "about": (solvers.get(name).__doc__ or "").strip().partition("\n")[0],
             "losses": [losses.name_of_type(tag) for tag in solvers.get(name).losses],
+            "penalties": list(solvers.get(name).penalties),
         }
         for name in solvers.names()
     ]
@@ -31,8 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"solvers": found, "losses_without_solver": orphans})
         return DONE
     for solver in found:
-        print(f"{solver['name']}\n  {solver['about']}\n  losses: {', '.join(solver['losses'])}\n")
-    print('auto, the default, chooses among those that take the loss. "train" takes the losses of classifiers.')
+        penalties = "" if solver["penalties"] == ["l2"] else f"; penalties: {', '.join(solver['penalties'])}"
+        print(f"{solver['name']}\n  {solver['about']}\n  losses: {', '.join(solver['losses'])}{penalties}\n")
+    print("auto, the default, chooses among those that take the loss, and changes to another if one stalls.")
     if orphans:
         print(f"no solver yet: {', '.join(orphans)}")
     return DONE

@@ -1,7 +1,8 @@
-"""Train a linear classifier and write it to MODEL.
+"""Train a linear classifier, or a regressor, and write it to MODEL.
 
 Minimises 1/2 |w|^2 + C sum_i loss(y_i (x_i'w + b)), LIBLINEAR's objective, until it is proven that the objective is
-within TOL of the optimum. Ctrl-C ends the training early: the model found so far is written, and the exit code is 130.
+within TOL of the optimum. The loss decides what is trained: epsilon_insensitive, say, is that of a regressor. Ctrl-C
+ends the training early: the model found so far is written, and the exit code is 130.
 """
 
 from __future__ import annotations
@@ -28,20 +29,21 @@ from maxmargin.cli._files import LIBLINEAR_TYPES, check_writable, data_name, rea
 from maxmargin.cli._report import describe, in_words
 
 if TYPE_CHECKING:
-    from maxmargin import LinearSVC
+    from maxmargin import LinearSVC, LinearSVR
 
-_LOSS_OF_TYPE = {"1": "squared_hinge", "2": "squared_hinge", "3": "hinge"}  # LIBLINEAR's numbers, option -s
-_OTHER_TYPES = {
-    "0": "logistic regression",
-    "4": "the multi-class method of Crammer and Singer",
-    "5": "an L1 penalty",
-    "6": "logistic regression with an L1 penalty",
-    "7": "logistic regression",
-    "11": "regression",
-    "12": "regression",
-    "13": "regression",
-    "21": "a one-class model",
+_TYPES = {  # LIBLINEAR's numbers, option -s: loss and penalty
+    "0": ("logistic", "l2"),
+    "1": ("squared_hinge", "l2"),
+    "2": ("squared_hinge", "l2"),
+    "3": ("hinge", "l2"),
+    "5": ("squared_hinge", "l1"),
+    "6": ("logistic", "l1"),
+    "7": ("logistic", "l2"),
+    "11": ("squared_epsilon_insensitive", "l2"),
+    "12": ("squared_epsilon_insensitive", "l2"),
+    "13": ("epsilon_insensitive", "l2"),
 }
+_OTHER_TYPES = {"4": "the multi-class method of Crammer and Singer", "21": "a one-class model"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +64,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--loss", metavar="LOSS", help='squared_hinge (the default), hinge, ...: see "maxmargin solvers"'
     )
-    which.add_argument("-s", dest="type", metavar="TYPE", help="LIBLINEAR's number: 1 or 2 squared hinge, 3 hinge")
+    which.add_argument(
+        "-s",
+        dest="type",
+        metavar="TYPE",
+        help="LIBLINEAR's number: 0 logistic, 1 or 2 squared hinge, 3 hinge, 5 squared hinge and 6 logistic with an "
+        "L1 penalty, 11 or 12 squared epsilon-insensitive, 13 epsilon-insensitive",
+    )
+    problem.add_argument("--penalty", choices=("l2", "l1"), help="1/2 |w|^2 (the default) or |w|_1")
+    problem.add_argument(
+        "-p",
+        "--epsilon",
+        type=options.not_negative,
+        default=0.1,
+        metavar="EPSILON",
+        help="of regression: errors up to it cost nothing (0.1)",
+    )
     problem.add_argument(
         "-B",
         "--bias",
@@ -114,24 +131,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Train, or cross-validate."""
     data_paths, model_path = _paths(arguments)
-    loss = _loss(arguments)
+    loss, penalty = _objective(arguments)
     if arguments.folds is None:
         for path in filter(None, (model_path, arguments.checkpoint)):
             check_writable(path, over_models_only=True)
-    _check_choices(loss, arguments.solver, arguments.liblinear)
+    _check_choices(loss, penalty, arguments)
 
     with announced_compilation(arguments.quiet) as compiled:
         started = time.perf_counter()
         X, y = read_data(data_paths, arguments, n_features=arguments.n_features, dtype=arguments.dtype)
         seconds_reading = time.perf_counter() - started
-        _check_labels(y, data_paths, arguments)
-        classifier = _classifier(arguments, loss)
+        estimator = _regressor(arguments, loss) if is_regression(loss) else _classifier(arguments, loss, penalty)
+        if not is_regression(loss):
+            _check_labels(y, data_paths, arguments)
         if arguments.folds is not None:
             from maxmargin.cli._folds import cross_validate
 
-            return cross_validate(classifier, X, y, arguments)
+            return cross_validate(estimator, X, y, arguments)
         n_compiled = len(compiled)
-        report, code = _train(classifier, X, y, model_path, arguments)
+        report, code = _train(estimator, X, y, model_path, arguments)
         report |= {
             "data": ", ".join(map(data_name, data_paths)),
             "seconds_reading": seconds_reading,
@@ -168,30 +186,41 @@ def _paths(arguments: argparse.Namespace) -> tuple[list[str], str]:
     return paths, output
 
 
-def _loss(arguments: argparse.Namespace) -> str:
+def _objective(arguments: argparse.Namespace) -> tuple[str, str]:
+    """The names of the loss and the penalty."""
     if arguments.type is None:
-        return arguments.loss or "squared_hinge"
-    if arguments.type in _LOSS_OF_TYPE:
-        return _LOSS_OF_TYPE[arguments.type]
-    meaning = _OTHER_TYPES.get(arguments.type)
-    known = "there are 1 and 2 (squared hinge) and 3 (hinge)"
-    raise UsageError(f"-s {arguments.type}: {f'{meaning}, is not offered' if meaning else 'no such type'}; {known}")
+        return arguments.loss or "squared_hinge", arguments.penalty or "l2"
+    if arguments.type not in _TYPES:
+        meaning = _OTHER_TYPES.get(arguments.type)
+        what = f"{meaning}, is not offered" if meaning else "no such type"
+        raise UsageError(f"-s {arguments.type}: {what}; there are {', '.join(_TYPES)}")
+    loss, penalty = _TYPES[arguments.type]
+    if arguments.penalty not in (None, penalty):
+        raise UsageError(f"-s {arguments.type} has the penalty {penalty}: leave out --penalty {arguments.penalty}")
+    return loss, penalty
 
 
-def _check_choices(loss_name: str, solver_name: str, for_liblinear: bool) -> None:
+def is_regression(loss: str) -> bool:
+    """Whether a loss is of a regressor."""
+    from maxmargin import losses
+
+    return loss in losses.names() and not losses.is_margin_loss(losses.get(loss))
+
+
+def _check_choices(loss_name: str, penalty: str, arguments: argparse.Namespace) -> None:
     """Refuse what cannot work before the data are read."""
-    from maxmargin import solvers
-    from maxmargin.estimators._parameters import classifier_loss
+    from maxmargin.estimators._parameters import classifier_loss, regressor_loss, solver_for
 
     try:
-        able = solvers.supporting(classifier_loss(loss_name))
+        regression = is_regression(loss_name)
+        loss = regressor_loss(loss_name, arguments.epsilon) if regression else classifier_loss(loss_name, penalty)
+        solver_for(arguments.solver, loss, penalty)
     except ValueError as error:  # it lists the choices
         raise UsageError(error) from error
-    if solver_name not in ("auto", *able):
-        what = "does not take" if solver_name in solvers.names() else "is unknown; for"
-        raise UsageError(f"solver {solver_name!r} {what} loss {loss_name!r}: choose one of auto, {', '.join(able)}")
-    if for_liblinear and loss_name not in LIBLINEAR_TYPES:
+    if arguments.liblinear and (loss_name, penalty) not in LIBLINEAR_TYPES:
         raise UsageError(f"LIBLINEAR has no loss {loss_name!r}: leave out --liblinear or take another loss")
+    if regression and arguments.class_weight:
+        raise UsageError(f"loss {loss_name!r} is of a regressor, which has no classes: leave out their weights")
 
 
 def _check_labels(y: Any, paths: list[str], arguments: argparse.Namespace) -> None:
@@ -207,24 +236,34 @@ def _check_labels(y: Any, paths: list[str], arguments: argparse.Namespace) -> No
         raise ValueError(f"{name}: LIBLINEAR's labels are integers; leave out --liblinear")
 
 
-def _classifier(arguments: argparse.Namespace, loss: str) -> LinearSVC:
+def _classifier(arguments: argparse.Namespace, loss: str, penalty: str) -> LinearSVC:
     from maxmargin import LinearSVC
 
+    class_weight = _class_weight(arguments.class_weight)
+    return LinearSVC(loss=loss, penalty=penalty, class_weight=class_weight, **_parameters(arguments))
+
+
+def _regressor(arguments: argparse.Namespace, loss: str) -> LinearSVR:
+    from maxmargin import LinearSVR
+
+    return LinearSVR(loss=loss, epsilon=arguments.epsilon, **_parameters(arguments))
+
+
+def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Those that classifiers and regressors share."""
     with_intercept = arguments.bias > 0.0
-    return LinearSVC(
-        C=arguments.C,
-        loss=loss,
-        solver=arguments.solver,
-        tol=arguments.tol,
-        max_iter=arguments.max_iter,
-        max_time=arguments.max_time,
-        fit_intercept=with_intercept,
-        intercept_scaling=arguments.bias if with_intercept else 1.0,
-        class_weight=_class_weight(arguments.class_weight),
-        n_jobs=arguments.jobs,
-        random_state=arguments.seed,
-        verbose=int(on_a_terminal() and not arguments.quiet),
-    )
+    return {
+        "C": arguments.C,
+        "solver": arguments.solver,
+        "tol": arguments.tol,
+        "max_iter": arguments.max_iter,
+        "max_time": arguments.max_time,
+        "fit_intercept": with_intercept,
+        "intercept_scaling": arguments.bias if with_intercept else 1.0,
+        "n_jobs": arguments.jobs,
+        "random_state": arguments.seed,
+        "verbose": int(on_a_terminal() and not arguments.quiet),
+    }
 
 
 def _class_weight(given: list[Any]) -> dict[float, float] | str | None:
@@ -239,29 +278,29 @@ def _class_weight(given: list[Any]) -> dict[float, float] | str | None:
 
 
 def _train(
-    classifier: LinearSVC, X: Any, y: Any, model_path: str, arguments: argparse.Namespace
+    estimator: LinearSVC | LinearSVR, X: Any, y: Any, model_path: str, arguments: argparse.Namespace
 ) -> tuple[dict[str, Any], int]:
     """Train, write the model, and tell what came out, with the exit code."""
     from maxmargin.solvers.base import catch_interrupt
 
     if arguments.checkpoint:
-        classifier._run_options = {"checkpoint": arguments.checkpoint, "checkpoint_every": arguments.checkpoint_every}
+        estimator._run_options = {"checkpoint": arguments.checkpoint, "checkpoint_every": arguments.checkpoint_every}
         if os.path.exists(arguments.checkpoint) and not arguments.quiet:
             complain(f"going on from {arguments.checkpoint}", kind="")
     with catch_interrupt():  # from here on Ctrl-C loses nothing: it ends the training, not the writing
         with told_warnings() as warnings:
             started = time.perf_counter()
-            classifier.fit(X, y)
+            estimator.fit(X, y)
             seconds = time.perf_counter() - started
-            interrupted = classifier.stop_reason_ == "interrupted"
+            interrupted = estimator.stop_reason_ == "interrupted"
             if interrupted:
                 warnings.clear()
-        classifier.set_params(n_jobs=None, verbose=0)  # they are of this run, not of the model
+        estimator.set_params(n_jobs=None, verbose=0)  # they are of this run, not of the model
         if arguments.liblinear:
-            write_liblinear_model(classifier, model_path)
+            write_liblinear_model(estimator, model_path)
         else:
-            classifier.save(model_path)
+            estimator.save(model_path)
         if interrupted:
             complain(f"interrupted; the model found so far is in {model_path}", kind="")
-    report = {"model": model_path, "seconds": seconds, **describe(classifier, X)}
+    report = {"model": model_path, "seconds": seconds, **describe(estimator, X)}
     return report, INTERRUPTED if interrupted else DONE

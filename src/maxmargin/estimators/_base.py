@@ -77,9 +77,12 @@ class LinearEstimator(CallbackSupportMixin, BaseEstimator):
         loss, seed, n_jobs = self._checked_loss(), seed_of(self.random_state), effective_n_jobs(self.n_jobs)
         X, y = validate_data(self, X, y, **_ROWS)
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        unlabelled = Problem(X, np.ones(len(y)), self.C, loss, sample_weight=sample_weight, bias=bias, n_jobs=n_jobs)
+        penalty = getattr(self, "penalty", "l2")
+        solver = solver_for(self.solver, loss, penalty)
+        unlabelled = Problem(
+            X, np.ones(len(y)), self.C, loss, sample_weight=sample_weight, bias=bias, penalty=penalty, n_jobs=n_jobs
+        )
         problems = self._problems(unlabelled, y)
-        solver = solver_for(self.solver, loss)
 
         def usable(weights: list[Array]) -> dict[str, Any]:
             return self._usable(*_coefficients(weights, unlabelled.n_features, bias), problems)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from maxmargin.problem import Problem
 from maxmargin.rows import Array
 
 
-class OneVsRest:
+class OneVsRest(Sequence[Problem]):
     """The binary problems of a classification, made when asked for: all at once they may outweigh the data.
 
     Parameters
@@ -36,7 +36,7 @@ class OneVsRest:
     def __len__(self) -> int:
         return 1 if len(self.classes) == 2 else len(self.classes)
 
-    def __getitem__(self, k: int) -> Problem:
+    def __getitem__(self, k: Any) -> Problem:  # type: ignore[override]
         """The problem that separates class k from the rest, or the second class of two from the first."""
         two = len(self.classes) == 2
         own, other = (self.factors[1], self.factors[0]) if two else (self.factors[k], 1.0)

@@ -12,6 +12,7 @@ import numpy as np
 
 from maxmargin import losses, solvers
 from maxmargin.losses import Loss
+from maxmargin.problem import PENALTIES
 from maxmargin.solvers.base import Callback, Progress, Solver
 
 
@@ -27,15 +28,17 @@ def check_numbers(estimator: Any) -> None:
         raise ValueError(f"max_time must be positive or None, got {estimator.max_time!r}")
 
 
-def classifier_loss(loss: str | Loss) -> Loss:
+def classifier_loss(loss: str | Loss, penalty: str = "l2") -> Loss:
     """The loss object; the error lists the losses of classifiers, each with the solvers that take it."""
+    if penalty not in PENALTIES:
+        raise ValueError(f"unknown penalty {penalty!r}; choose one of {', '.join(PENALTIES)}")
     if isinstance(loss, str) and loss not in losses.names():
-        raise ValueError(f"unknown loss {loss!r}; {_choices()}")
+        raise ValueError(f"unknown loss {loss!r}; {_choices(penalty)}")
     loss = losses.get(loss)
     if not losses.is_margin_loss(loss):
-        raise ValueError(f"loss {losses.name_of(loss)!r} is for regression; {_choices()}")
-    if not solvers.supporting(loss):
-        raise ValueError(f"no solver takes loss {losses.name_of(loss)!r} yet; {_choices()}")
+        raise ValueError(f"loss {losses.name_of(loss)!r} is for regression: use LinearSVR; {_choices(penalty)}")
+    if not solvers.supporting(loss, penalty):
+        raise ValueError(f"no solver takes loss {losses.name_of(loss)!r} with this penalty; {_choices(penalty)}")
     return loss
 
 
@@ -56,21 +59,22 @@ def regressor_loss(loss: str | Loss, epsilon: float) -> Loss:
     return loss
 
 
-def _choices() -> str:
-    takers = {losses.name_of_type(tag): solvers.supporting(tag()) for tag in losses.MARGIN_LOSSES}
+def _choices(penalty: str) -> str:
+    takers = {losses.name_of_type(tag): solvers.supporting(tag(), penalty) for tag in losses.MARGIN_LOSSES}
     listed = ", ".join(f"{loss} (solver {' or '.join(names)})" for loss, names in takers.items() if names)
-    return f"a classifier takes {listed}"
+    return f"a classifier {'' if penalty == 'l2' else f'with penalty {penalty!r} '}takes {listed}"
 
 
-def solver_for(solver: str | Solver, loss: Loss) -> str | Solver:
-    """A solver object, or "auto"; the error lists the solvers that take the loss."""
+def solver_for(solver: str | Solver, loss: Loss, penalty: str = "l2") -> str | Solver:
+    """A solver object, or "auto"; the error lists the solvers that take the loss and the penalty."""
     if isinstance(solver, Solver) or (isinstance(solver, str) and solver == "auto"):
         return solver
-    able = solvers.supporting(loss)
+    able = solvers.supporting(loss, penalty)
     if solver not in able:
         is_known = isinstance(solver, str) and solver in solvers.names()
         what = f"solver {solver!r} does not take loss" if is_known else f"unknown solver {solver!r}; for loss"
-        raise ValueError(f"{what} {losses.name_of(loss)!r}: choose one of auto, {', '.join(able)}")
+        kind = "" if penalty == "l2" else f" with penalty {penalty!r}"
+        raise ValueError(f"{what} {losses.name_of(loss)!r}{kind}: choose one of auto, {', '.join(able)}")
     return solvers.get(solver)
 
 

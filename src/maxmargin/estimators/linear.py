@@ -26,7 +26,7 @@ class LinearSVC(ClassifierMixin, LinearEstimator):
     ----------
     C : float, default=1.0
         Weight of the loss. In terms of SGD's ``alpha`` (or lambda), C = 1 / (alpha * n_samples).
-    loss : {"squared_hinge", "hinge", "huber"} or loss object, default="squared_hinge"
+    loss : {"squared_hinge", "hinge", "huber", "logistic"} or loss object, default="squared_hinge"
     solver : str or Solver, default="auto"
         A name from ``maxmargin.solvers.names()``, a solver object with its own parameters, or "auto".
     tol : float, default=1e-3
@@ -51,6 +51,8 @@ class LinearSVC(ClassifierMixin, LinearEstimator):
         Seed of the order in which rows are visited. None is a fixed seed: the same data give the same bits.
     verbose : int, default=0
         1: show a progress bar on a terminal.
+    penalty : {"l2", "l1"}, default="l2"
+        "l1" has |w|_1 in the place of 1/2 |w|^2, and makes many weights exactly zero.
 
     Attributes
     ----------
@@ -100,6 +102,7 @@ class LinearSVC(ClassifierMixin, LinearEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        penalty: str = "l2",
     ):
         self.C = C
         self.loss = loss
@@ -114,9 +117,10 @@ class LinearSVC(ClassifierMixin, LinearEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.penalty = penalty
 
     def _checked_loss(self) -> Loss:
-        return classifier_loss(self.loss)
+        return classifier_loss(self.loss, self.penalty)
 
     def _problems(self, problem: Problem, y: Array) -> OneVsRest:
         check_classification_targets(y)

@@ -211,7 +211,7 @@ def _unpack_text(name: str, arrays: Arrays) -> list[str]:
 
 
 def _pack_histories(histories: list[dict[str, np.ndarray]]) -> Arrays:
-    """Every column of all problems one after the other; nan where a problem's solver does not count what another does."""
+    """Every column of all problems one after the other; nan where a solver does not count it."""
     names = dict.fromkeys(name for each in histories for name in each)
     filled = [{name: each.get(name, np.full(len(each["passes"]), np.nan)) for name in names} for each in histories]
     columns = {f"history.{name}": np.concatenate([each[name] for each in filled]) for name in names}
