@@ -24,6 +24,7 @@ _LEAST = 1.0  # second that every solver gets
 _MOST_FOR_A_MATRIX = 3000  # features; beyond, the interior point takes minutes
 _SETS = ("a9a", "w8a", "ijcnn1", "covtype.binary.scale", "skin_nonskin", "mnist#8", "reuters-money", "20news.binary")
 _GENERATED = ("dense", "text-50k")
+_REGRESSION = ("epsilon_insensitive",)  # the losses for `datasets.REGRESSION`
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
         except datasets.MissingData as error:
             print(error, file=sys.stderr)
             continue
-        for loss in arguments.losses:
+        for loss in _REGRESSION if name in datasets.REGRESSION else arguments.losses:
             able = [solver for solver in names if solver in solvers.supporting(losses.get(loss))]
             if data.X.shape[1] > _MOST_FOR_A_MATRIX:
                 able = [solver for solver in able if solver != "interior_point"]

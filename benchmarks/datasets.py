@@ -8,6 +8,7 @@ is the set cut down to 5000 rows, evenly spaced; ``NAME#8`` is class 8 against a
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 import zlib
 from collections.abc import Callable
@@ -29,6 +30,7 @@ GENERATED: dict[str, Callable[[], Any]] = {
     "text-50k": partial(generators.make_text, n_rows=50_000),
     "dense": generators.make_dense,
 }
+REGRESSION = ("abalone", "flights3m.delay")  # the targets of NAME.delay are in a file of that name, one a line
 _SUFFIXES = ("", ".xz", ".bz2", ".gz", ".zst")
 
 
@@ -93,7 +95,7 @@ def get(name: str) -> Dataset:
         stem, _, label = name.partition("#")
         file = find(stem)
         path = CACHE / f"{Path(name).name}-{file.stat().st_size}.npz"
-        make = partial(_read, file, float(label) if label else None)
+        make = partial(_read_targets if name in REGRESSION else _read, file, float(label) if label else None)
     if not path.exists():
         CACHE.mkdir(exist_ok=True)
         _store(path, *make())
@@ -113,6 +115,8 @@ def load(path: Path, name: str = "") -> Dataset:
 
 def few_rows(X: Any, y: np.ndarray, n: int = 64) -> tuple[Any, np.ndarray]:
     """Some rows of both classes, of the same storage: enough to compile for, too few to take time."""
+    if not np.isin(y[:1000], (-1.0, 1.0)).all():  # targets
+        return X[:n], y[:n]
     rows = np.sort(np.concatenate([np.flatnonzero(y == label)[: n // 2] for label in (-1.0, 1.0)]))
     return X[rows], y[rows]
 
@@ -132,6 +136,16 @@ def _read(path: Path, positive: float | None = None) -> tuple[Any, np.ndarray]:
     if len(classes) != 2:
         raise ValueError(f"{path} has {len(classes)} classes; these benchmarks need two")
     return X, np.where(y == classes[1], 1.0, -1.0)
+
+
+def _read_targets(path: Path, _: None) -> tuple[Any, np.ndarray]:
+    from maxmargin import load_svmlight
+
+    if ".delay" not in path.name:
+        return load_svmlight(path)[:2]
+    X, _labels = load_svmlight(find(path.name.partition(".delay")[0]))[:2]
+    with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
+        return X, np.loadtxt(file)
 
 
 def _store(path: Path, X: Any, y: np.ndarray) -> None:

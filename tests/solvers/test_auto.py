@@ -37,7 +37,8 @@ def test_the_plan_follows_shape_loss_and_difficulty():
     assert planned(samples.csr(X), Y, C=1.0, loss="squared_hinge") == ["tron"]
     assert planned(X, Y, loss="logistic") == planned(wide, y, loss="logistic") == ["tron"]
     assert planned(wide, y, C=100.0, loss="hinge") == ["dual_cd"]
-    assert planned(wide, y, C=100.0, loss="squared_hinge") == ["dual_cd", "tron"]
+    assert planned(wide, y, C=100.0, loss="squared_hinge") == ["dual_cd"]
+    assert planned(wide[:, :2000], y, C=100.0, loss="squared_hinge") == ["dual_cd", "tron"]
     assert planned(X, X[:, 0], C=100.0, loss="epsilon_insensitive") == ["interior_point"]
 
 
@@ -69,6 +70,17 @@ def test_limits_count_for_all_solvers_together(optimist):
     assert result.solver.name == "interior_point"
     assert result.stop_reason == "max_iter"
     assert 22.0 <= result.passes <= 26.0
+
+
+def test_the_last_solver_has_time_if_the_data_are_small(monkeypatch):
+    """A thousand passes over few numbers are nothing."""
+    wide = samples.csr(RNG.normal(size=(20, 4000)) * (RNG.random((20, 4000)) < 0.01))
+    slow = Problem(wide, Y[:20], 1.0, "squared_hinge")
+    monkeypatch.setattr(auto, "_WORK", 1500.0 * (wide.nnz + 4 * 20))
+    result = solve(slow, tol=0.0)
+    assert (result.solver.name, result.stop_reason, result.passes) == ("dual_cd", "max_iter", 1500.0)
+    limited = solve(slow, tol=0.0, max_iter=7)
+    assert (limited.passes, limited.stop_reason) == (7.0, "max_iter")
 
 
 def test_a_run_over_two_solvers_is_resumed_in_either(optimist, tmp_path):

@@ -7,7 +7,7 @@ rows are many; second-order methods need a handful of passes there, each of whic
 * A smooth loss with few features: Newton's method, unless rows are sparse and C |x|^2 <= 1, where two or three passes
   of coordinate descent are all it takes.
 * A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate, else the interior point.
-* Many features: coordinate descent.
+* Many features: coordinate descent, and patience: with large C its gap stays near 1 for many passes before it falls.
 
 This is a guess; the certified gap is the judge. While a first solver runs, its gap tells how many passes it will need:
 if they cost more than all of the second one, that one goes on from the solution so far. The first look
@@ -36,8 +36,11 @@ _FEW_FEATURES = 1000  # for which a method that factors an n x n matrix is quick
 _SOME_FEATURES = 3000  # for which it is still better than no end
 _EASY = 1.0  # C |x|^2 of the mean row up to which rows hardly interact
 _HARD = 30.0  # and from which coordinate descent is not worth a try
-_ITERATIONS = 25.0  # of the interior point, for all C and tolerances, give or take a half
-_NEWTON_PASSES = 300.0  # of coordinate descent that Newton's method with many features costs
+_ITERATIONS = {
+    "interior_point": 25.0,
+    "tron": 5.0,
+}  # that build the matrix, for all C and tolerances, give or take a half
+_WORK = 2e10  # stored values that the last solver may visit if there is no other limit: a minute or two
 _FIRST_LOOK = 0.2  # share of the second solver's price that the first may cost before it is judged
 
 
@@ -59,7 +62,7 @@ def _order(problem: Problem) -> list[str]:
     if problem.penalty == "l1":
         return ["primal_cd"]
     second = "interior_point" if _has_kink(problem) else "tron"
-    if n > (_SOME_FEATURES if _has_kink(problem) else math.inf):
+    if n > _SOME_FEATURES:
         return ["dual_cd"]
     difficulty = float(problem.cost @ problem.norms2) / problem.n_rows
     if n <= _FEW_FEATURES and problem.n_rows >= n:
@@ -76,15 +79,13 @@ def _has_kink(problem: Problem) -> bool:
 
 def price(problem: Problem, solver: Solver) -> float:
     """What a solver will cost, roughly, in passes of dual coordinate descent."""
-    if solver.name != "interior_point":
-        return _NEWTON_PASSES if problem.n_weights > _FEW_FEATURES else _ITERATIONS
     from maxmargin.gram import row_cost
 
     stored = n_stored(problem.rows) / problem.n_rows
     of_iteration = row_cost(problem.rows) + 3.0 * stored + 90.0  # nanoseconds a row: matrix, passes, barriers
     factor = 0.1 * problem.n_weights**3 / problem.n_rows
     of_visit = 5.0 * (stored + 4.0)
-    return _ITERATIONS * (of_iteration + factor) / of_visit
+    return _ITERATIONS[solver.name] * (of_iteration + factor) / of_visit
 
 
 def solve_auto(problem: Problem, *, tol: float = 1e-3, **options: Any) -> Result:
@@ -96,6 +97,8 @@ def solve_auto(problem: Problem, *, tol: float = 1e-3, **options: Any) -> Result
     todo, result = _left_to_do(plan(problem), options.get("checkpoint")), None
     for solver, after in zip(todo, [*todo[1:], None]):
         watch = {} if after is None else _watch(tol, price(problem, after))
+        if after is None and options.get("max_iter") is None:
+            options["max_iter"] = max(solver.max_passes, _WORK / (n_stored(problem.rows) + 4.0 * problem.n_rows))
         if result is None:
             result = run(solver, problem, tol=tol, **watch, **options)
         elif result.stop_reason == "stalled":
