@@ -38,6 +38,8 @@ def test_the_plan_follows_shape_loss_and_difficulty():
     assert planned(X, Y, loss="logistic") == planned(wide, y, loss="logistic") == ["tron"]
     assert planned(wide, y, C=100.0, loss="hinge") == ["dual_cd"]
     assert planned(wide, y, C=100.0, loss="squared_hinge") == ["dual_cd"]
+    large = samples.csr(np.eye(3500, 3100))
+    assert planned(large, np.tile([1.0, -1.0], 1750), C=100.0, loss="squared_hinge") == ["dual_cd", "tron"]
     assert planned(wide[:, :2000], y, C=100.0, loss="squared_hinge") == ["dual_cd", "tron"]
     assert planned(X, X[:, 0], C=100.0, loss="epsilon_insensitive") == ["interior_point"]
 
@@ -75,7 +77,7 @@ def test_limits_count_for_all_solvers_together(optimist):
 def test_the_last_solver_has_time_if_the_data_are_small(monkeypatch):
     """A thousand passes over few numbers are nothing."""
     wide = samples.csr(RNG.normal(size=(20, 4000)) * (RNG.random((20, 4000)) < 0.01))
-    slow = Problem(wide, Y[:20], 1.0, "squared_hinge")
+    slow = Problem(wide, Y[:20] * RNG.random(20), 1.0, "epsilon_insensitive")
     monkeypatch.setattr(auto, "_WORK", 1500.0 * (wide.nnz + 4 * 20))
     result = solve(slow, tol=0.0)
     assert (result.solver.name, result.stop_reason, result.passes) == ("dual_cd", "max_iter", 1500.0)
@@ -98,14 +100,17 @@ def test_a_run_over_two_solvers_is_resumed_in_either(optimist, tmp_path):
 
 
 def entries(*pairs):
-    return [{"passes": passes, "relative_gap": gap} for passes, gap in pairs]
+    """A history of a problem whose optimum is 1, and whose primal objective is there already."""
+    return [{"passes": passes, "relative_gap": gap, "primal": 1.0, "dual": 1.0 - gap} for passes, gap in pairs]
 
 
 def test_the_judge_extrapolates():
     judge = _is_hopeless(1e-6, patience=100.0, first_look=10.0)
     assert not judge(entries((10, 1e-2)))  # two digits in ten passes: twenty more
     assert judge(entries((10, 1e-2), (20, 0.99e-2)))  # no progress at all
-    assert judge(entries((10, 0.9)))
+    assert not judge(entries((10, 0.9)))  # a tenth of the way in ten passes: ninety more
+    assert judge(entries((10, 0.95)))
+    assert not judge(entries((10, 0.95), (20, 0.8)))
     assert not judge(entries((10, 1e-2), (11, 1e-2)))  # too short a time to tell from
     # A pause is forgiven if the last third of the way was good.
     assert not judge(entries((60, 1e-2), (90, 1e-4), (100, 1e-4)))

@@ -7,7 +7,8 @@ rows are many; second-order methods need a handful of passes there, each of whic
 * A smooth loss with few features: Newton's method, unless rows are sparse and C |x|^2 <= 1, where two or three passes
   of coordinate descent are all it takes.
 * A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate, else the interior point.
-* Many features: coordinate descent, and patience: with large C its gap stays near 1 for many passes before it falls.
+* Many features: coordinate descent. With more rows than features and a smooth loss, Newton's method with conjugate
+  gradients after it; with fewer rows, which can nearly be separated, that is no help.
 
 This is a guess; the certified gap is the judge. While a first solver runs, its gap tells how many passes it will need:
 if they cost more than all of the second one, that one goes on from the solution so far. The first look
@@ -40,6 +41,8 @@ _ITERATIONS = {
     "interior_point": 25.0,
     "tron": 5.0,
 }  # that build the matrix, for all C and tolerances, give or take a half
+_CONJUGATE_GRADIENTS = 120.0  # passes of coordinate descent that Newton's method costs without a matrix: 30 to 300
+_FAR = 0.1  # relative gap above which the dual objective tells more than the gap
 _WORK = 2e10  # stored values that the last solver may visit if there is no other limit: a minute or two
 _FIRST_LOOK = 0.2  # share of the second solver's price that the first may cost before it is judged
 
@@ -63,7 +66,7 @@ def _order(problem: Problem) -> list[str]:
         return ["primal_cd"]
     second = "interior_point" if _has_kink(problem) else "tron"
     if n > _SOME_FEATURES:
-        return ["dual_cd"]
+        return ["dual_cd"] if _has_kink(problem) or n >= problem.n_rows else ["dual_cd", "tron"]
     difficulty = float(problem.cost @ problem.norms2) / problem.n_rows
     if n <= _FEW_FEATURES and problem.n_rows >= n:
         is_dense = isinstance(problem.rows, Dense)
@@ -81,6 +84,8 @@ def price(problem: Problem, solver: Solver) -> float:
     """What a solver will cost, roughly, in passes of dual coordinate descent."""
     from maxmargin.gram import row_cost
 
+    if problem.n_weights > _SOME_FEATURES:
+        return _CONJUGATE_GRADIENTS
     stored = n_stored(problem.rows) / problem.n_rows
     of_iteration = row_cost(problem.rows) + 3.0 * stored + 90.0  # nanoseconds a row: matrix, passes, barriers
     factor = 0.1 * problem.n_weights**3 / problem.n_rows
@@ -136,18 +141,22 @@ def _watch(tol: float, patience: float) -> dict[str, Any]:
 
 
 def _is_hopeless(tol: float, patience: float, first_look: float) -> Callable[[list[dict[str, float]]], bool]:
-    """A judge of histories: whether the gap, falling as it did lately, is more passes away from `tol` than patience."""
+    """A judge of histories: whether the goal, at the present rate, is more passes away than patience."""
 
     def judge(history: list[dict[str, float]]) -> bool:
         now = history[-1]
-        # Gaps do not fall evenly, so what counts is the last third of the way.
+        # Progress is not even, so what counts is the last third of the way.
         lately = [entry for entry in history if entry["passes"] <= now["passes"] - max(first_look, now["passes"] / 3.0)]
-        before = lately[-1] if lately else {"passes": 0.0, "relative_gap": 1.0}
+        before = lately[-1] if lately else {"passes": 0.0, "relative_gap": 1.0, "dual": 0.0}
         passes = now["passes"] - before["passes"]
-        gained, wanted = (
-            math.log(max(start, 1e-300) / max(end, 1e-300))
-            for start, end in ((before["relative_gap"], now["relative_gap"]), (now["relative_gap"], tol))
-        )
+        if now["relative_gap"] > _FAR:
+            # The gap is near 1 for long while the dual objective grows steadily: how far has it to go?
+            gained, wanted = now["dual"] - before["dual"], min(entry["primal"] for entry in history) - now["dual"]
+        else:
+            gained, wanted = (
+                math.log(max(start, 1e-300) / max(end, 1e-300))
+                for start, end in ((before["relative_gap"], now["relative_gap"]), (now["relative_gap"], tol))
+            )
         return passes >= first_look and gained * patience < wanted * passes
 
     return judge
