@@ -5,16 +5,19 @@ All minimise 1/2 |w|^2 + C sum_i loss_i without intercept; where a peer scales i
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .datasets import CACHE
 from .objectives import Objective
 from .solvers import Solver, decades, doublings
 
 _NO_LIMIT = 1_000_000  # passes: the harness stops what takes too long
+_MULTICORE = CACHE / "liblinear-multicore"
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,28 @@ class LiblinearPrimal(Liblinear):
 
 
 @dataclass(frozen=True)
+class LiblinearMulticore(LiblinearPrimal):
+    """LIBLINEAR's version with threads. Its module has the other one's name, so it lives in a folder of its own."""
+
+    package = "liblinear-multicore"
+
+    @property
+    def name(self) -> str:
+        return f"liblinear-multicore-primal-{self.threads}t"
+
+    def load(self) -> None:
+        if not _MULTICORE.is_dir():
+            raise ImportError(f"pip install --no-deps --target {_MULTICORE} liblinear-multicore")
+        sys.path.insert(0, str(_MULTICORE))  # of a worker process, where nothing else is imported by this name
+        super().load()
+
+    def fit(self, prepared: Any, objective: Objective, rung: float) -> Any:
+        from liblinear.liblinearutil import train
+
+        return train(prepared, f"-s 2 -c {objective.C!r} -e {rung!r} -B -1 -q -m {self.threads}")
+
+
+@dataclass(frozen=True)
 class SnapML(Solver):
     """IBM's Snap ML: parallel dual coordinate descent. It stops when the coefficients hardly change."""
 
@@ -191,6 +216,8 @@ def peers() -> list[Solver]:
         SklearnSGD(),
         Liblinear(),
         LiblinearPrimal(),
+        LiblinearMulticore(threads=1),
+        LiblinearMulticore(threads=2),
         SnapML(threads=1),
         SnapML(threads=2),
         LightningSDCA(),

@@ -15,7 +15,7 @@ import numpy as np
 from .objectives import LOSSES, Objective
 
 # To measure another of our solvers, add its name here.
-OUR_SOLVERS = ("dual_cd",)
+OUR_SOLVERS = ("auto", "dual_cd", "tron", "interior_point")
 
 
 def decades(loose: float, tight: float) -> tuple[float, ...]:
@@ -74,6 +74,12 @@ class Maxmargin(Solver):
     @property
     def name(self) -> str:
         return f"maxmargin-{self.solver}-{self.threads}t"
+
+    @property
+    def losses(self) -> tuple[str, ...]:  # type: ignore[override]
+        from maxmargin import losses, solvers
+
+        return tuple(loss for loss in LOSSES if self.solver in ("auto", *solvers.supporting(losses.get(loss))))
 
     def load(self) -> None:
         from maxmargin import Problem, solve  # noqa: F401

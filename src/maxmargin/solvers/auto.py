@@ -64,6 +64,8 @@ def _order(problem: Problem) -> list[str]:
     n = problem.n_weights
     if problem.penalty == "l1":
         return ["primal_cd"]
+    if isinstance(problem.loss, losses.Logistic):
+        return ["tron"]
     second = "interior_point" if _has_kink(problem) else "tron"
     if n > _SOME_FEATURES:
         return ["dual_cd"] if _has_kink(problem) or n >= problem.n_rows else ["dual_cd", "tron"]
