@@ -3,11 +3,20 @@
 They take a dense X, and share nothing with the code under test but the tags that name the losses.
 """
 
+from naive.cutting_plane import bmrm, cutting_plane
 from naive.dual_cd import dual_cd
 from naive.interior_point import interior_point
 from naive.objectives import *  # noqa: F403
+from naive.ocas import ocas
 from naive.random import Xorshift  # noqa: F401
 from naive.tron import tron
 
 # Every solver needs an entry here: (X, y, cost, loss, seed) -> iterator over (w, ...) after each pass.
-STEP_BY_STEP = {"dual_cd": dual_cd, "interior_point": interior_point, "tron": tron}
+STEP_BY_STEP = {
+    "dual_cd": dual_cd,
+    "interior_point": interior_point,
+    "tron": tron,
+    "ocas": ocas,
+    "cutting_plane": cutting_plane,
+    "bmrm": bmrm,
+}

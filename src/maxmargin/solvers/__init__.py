@@ -18,6 +18,9 @@ _LINEAR = {  # name: (module, class); imported when asked for
     "dual_cd": ("maxmargin.solvers.dual_cd", "DualCD"),
     "interior_point": ("maxmargin.solvers.interior_point", "InteriorPoint"),
     "tron": ("maxmargin.solvers.tron", "Tron"),
+    "ocas": ("maxmargin.solvers.ocas", "OCAS"),
+    "cutting_plane": ("maxmargin.solvers.cutting_plane", "CuttingPlane"),
+    "bmrm": ("maxmargin.solvers.bmrm", "BMRM"),
 }
 
 
