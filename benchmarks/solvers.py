@@ -15,7 +15,7 @@ import numpy as np
 from .objectives import LOSSES, Objective
 
 # To measure another of our solvers, add its name here.
-OUR_SOLVERS = ("auto", "dual_cd", "tron", "interior_point")
+OUR_SOLVERS = ("auto", "dual_cd", "tron", "interior_point", "ocas")
 
 
 def decades(loose: float, tight: float) -> tuple[float, ...]:
