@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from maxmargin import losses, solvers
+    from maxmargin import kernels, losses, solvers
     from maxmargin.data.svmlight import load_svmlight, save_svmlight
+    from maxmargin.estimators.budget import BudgetSVC
     from maxmargin.estimators.linear import LinearSVC, LinearSVR
     from maxmargin.models.estimator import load
     from maxmargin.problem import Certificate, Problem
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # Public names and where they live. They are imported when first used: `import maxmargin` costs nothing.
 _HOME = {
+    "BudgetSVC": "maxmargin.estimators.budget",
     "Certificate": "maxmargin.problem",
     "LinearSVC": "maxmargin.estimators.linear",
     "LinearSVR": "maxmargin.estimators.linear",
@@ -26,14 +28,16 @@ _HOME = {
     "save_svmlight": "maxmargin.data.svmlight",
     "solve": "maxmargin.solvers",
 }
-_MODULES = ("losses", "solvers")
+_MODULES = ("kernels", "losses", "solvers")
 
 __all__ = [
+    "BudgetSVC",
     "Certificate",
     "LinearSVC",
     "LinearSVR",
     "Problem",
     "__version__",
+    "kernels",
     "load",
     "load_svmlight",
     "losses",

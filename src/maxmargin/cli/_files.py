@@ -95,6 +95,8 @@ def write_liblinear_model(estimator: Any, path: str) -> None:
     from maxmargin import losses
     from maxmargin.models import write_liblinear
 
+    if not hasattr(estimator, "coef_"):
+        raise ValueError(f"LIBLINEAR's models are linear; a {type(estimator).__name__} is not")
     loss, penalty = losses.name_of(losses.get(estimator.loss)), getattr(estimator, "penalty", "l2")
     if (loss, penalty) not in LIBLINEAR_TYPES:
         raise ValueError(f"LIBLINEAR has no loss {loss!r}; it has {', '.join(sorted({k[0] for k in LIBLINEAR_TYPES}))}")

@@ -86,6 +86,8 @@ def _of_model(path: str) -> dict[str, Any]:
     if stored.kind == "checkpoint":
         return made
     estimator = load(path)
+    if hasattr(estimator, "support_vectors_"):
+        return made | _of_kernel_machine(estimator)
     return (
         made
         | {"labels": [label_value(k) for k in estimator.classes_] if hasattr(estimator, "classes_") else None}
@@ -94,6 +96,18 @@ def _of_model(path: str) -> dict[str, Any]:
         | {"stop_reason": estimator.stop_reason_, "passes": estimator.n_iter_, "solver": estimator.solver_.name}
         | {"parameters": _chosen(estimator)}
     )
+
+
+def _of_kernel_machine(estimator: Any) -> dict[str, Any]:
+    return {
+        "labels": [label_value(label) for label in estimator.classes_],
+        "features": estimator.n_features_in_,
+        "support_vectors": len(estimator.support_vectors_),
+        "intercepts": estimator.intercept_.tolist(),
+        "stop_reason": estimator.stop_reason_,
+        "passes": estimator.n_iter_,
+        "parameters": _chosen(estimator),
+    }
 
 
 def _weights(coef: Any, intercept: Any) -> dict[str, Any]:
@@ -132,7 +146,12 @@ def _in_words(facts: dict[str, Any]) -> dict[str, str]:
         return words | {"use": f"go on from it: maxmargin train --checkpoint {facts['file']} DATA"}
     if facts["labels"] is not None:
         words["classes"] = listed(facts["labels"])
-    words["weights"] = f"{facts['nonzero_weights']:,} of {facts['weights']:,} are not zero"
+    if "support_vectors" in facts:
+        words["support"] = counted(facts["support_vectors"], "vector")
+        words["training"] = f"{counted(facts['passes'], 'pass')}, {facts['stop_reason']}"
+        words["parameters"] = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
+    else:
+        words["weights"] = f"{facts['nonzero_weights']:,} of {facts['weights']:,} are not zero"
     words["features"] = f"{facts['features']:,}"
     if len(facts["intercepts"]) == 1:
         words["intercept"] = f"{facts['intercepts'][0]:.6g}"

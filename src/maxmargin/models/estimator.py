@@ -14,14 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import losses, solvers
+from maxmargin import kernels, losses, solvers
+from maxmargin.models import budget
 from maxmargin.models._liblinear_text import LiblinearModel
 from maxmargin.models.file import ModelFileError, read_model, write_model
 from maxmargin.models.liblinear import is_liblinear, read_liblinear
 from maxmargin.problem import Certificate
 from maxmargin.solvers.base import Solver
 
-_HOME = {"LinearSVC": "maxmargin.estimators.linear", "LinearSVR": "maxmargin.estimators.linear"}
+_HOME = {
+    "LinearSVC": "maxmargin.estimators.linear",
+    "LinearSVR": "maxmargin.estimators.linear",
+    "BudgetSVC": "maxmargin.estimators.budget",
+}
 
 Arrays = dict[str, np.ndarray]
 
@@ -47,15 +52,20 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
     kind = type(estimator).__name__
     if type(estimator) is not _known(kind):
         raise TypeError(f"cannot save a {kind}; this version saves {', '.join(_HOME)}")
-    check_is_fitted(estimator, "coef_")
+    check_is_fitted(estimator, "intercept_")
     params = estimator.get_params(deep=False)
     info: dict[str, Any] = {"params": {name: _encode(name, value) for name, value in params.items()}}
-    arrays = {"coef": np.atleast_2d(estimator.coef_), "intercept": estimator.intercept_}
+    arrays: Arrays = {}
     if hasattr(estimator, "classes_"):
         arrays |= _pack_labels(estimator.classes_)
         info["labels"] = "object" if estimator.classes_.dtype.kind in "OT" else estimator.classes_.dtype.kind
     if hasattr(estimator, "feature_names_in_"):
         arrays |= _pack_text("feature_names", estimator.feature_names_in_)
+    if kind == "BudgetSVC":
+        particular, more = budget.pack(estimator)
+        write_model(path, kind, info | particular, arrays | more)
+        return
+    arrays |= {"coef": np.atleast_2d(estimator.coef_), "intercept": estimator.intercept_}
     if hasattr(estimator, "certificate_"):  # a model that LIBLINEAR has trained has none
         info["training"] = {
             "stop_reason": estimator.stop_reason_,
@@ -107,23 +117,34 @@ def _restore(kind: str, info: dict[str, Any], arrays: Arrays) -> Any:
     from sklearn.base import ClassifierMixin
 
     estimator = _known(kind)(**{name: _decode(value) for name, value in info["params"].items()})
-    coef, intercept = arrays["coef"], arrays["intercept"]
     rows = 1
     if isinstance(estimator, ClassifierMixin):
         estimator.classes_ = _unpack_labels(info["labels"], arrays)
         rows = 1 if len(estimator.classes_) == 2 else len(estimator.classes_)
         if len(estimator.classes_) < 2:
             raise ValueError(f"{len(estimator.classes_)} classes")
+    if kind == "BudgetSVC":
+        budget.restore(estimator, info, arrays)
+    else:
+        _restore_linear(estimator, info, arrays, rows)
+    if "feature_names.text" in arrays:
+        estimator.feature_names_in_ = np.array(_unpack_text("feature_names", arrays), dtype=object)
+        if len(estimator.feature_names_in_) != estimator.n_features_in_:
+            raise ValueError(f"{len(estimator.feature_names_in_)} names of {estimator.n_features_in_} features")
+    return estimator
+
+
+def _restore_linear(estimator: Any, info: dict[str, Any], arrays: Arrays, rows: int) -> None:
+    """What a linear model has: coefficients, and how they were found."""
+    from sklearn.base import ClassifierMixin
+
+    coef, intercept = arrays["coef"], arrays["intercept"]
     if coef.ndim != 2 or intercept.shape != (rows,) or len(coef) != rows:
         raise ValueError(f"{rows} problems, coef {coef.shape} and intercept {intercept.shape} do not fit")
     if coef.dtype.kind != "f" or intercept.dtype.kind != "f":
         raise ValueError("coefficients are not floating-point numbers")
     estimator.coef_, estimator.intercept_ = coef if isinstance(estimator, ClassifierMixin) else coef[0], intercept
     estimator.n_features_in_ = coef.shape[1]
-    if "feature_names.text" in arrays:
-        estimator.feature_names_in_ = np.array(_unpack_text("feature_names", arrays), dtype=object)
-        if len(estimator.feature_names_in_) != coef.shape[1]:
-            raise ValueError(f"{len(estimator.feature_names_in_)} names of {coef.shape[1]} features")
     if "training" in info:
         training = info["training"]
         certificates = [Certificate(*map(float, numbers)) for numbers in arrays["certificates"]]
@@ -134,7 +155,6 @@ def _restore(kind: str, info: dict[str, Any], arrays: Arrays) -> Any:
         estimator.history_ = histories[0] if rows == 1 else histories
         estimator.stop_reason_, estimator.n_iter_ = str(training["stop_reason"]), int(training["n_iter"])
         estimator.solver_ = _decode(training["solver"])
-    return estimator
 
 
 def _from_liblinear(path: str | PathLike[str]) -> Any:
@@ -246,6 +266,8 @@ def _encode(name: str, value: Any) -> Any:
         return {"solver": value.name, "fields": {key: _encode(name, item) for key, item in asdict(value).items()}}
     if type(value) in losses.MARGIN_LOSSES + losses.RESIDUAL_LOSSES:
         return {"loss": losses.name_of(value), "fields": {k: _encode(name, v) for k, v in value._asdict().items()}}
+    if type(value) in kernels.TAGS:
+        return budget.pack_kernel(value)
     if isinstance(value, dict):
         return {"pairs": [[_encode(name, key), _encode(name, item)] for key, item in value.items()]}
     if isinstance(value, np.generic):
@@ -266,6 +288,8 @@ def _decode(value: Any) -> Any:
         return float(value["float"])
     if "pairs" in value:
         return {_decode(key): _decode(item) for key, item in value["pairs"]}
+    if "kernel" in value:
+        return budget.unpack_kernel(value)
     fields = {name: _decode(item) for name, item in value["fields"].items()}
     if "solver" in value:
         return type(solvers.get(value["solver"]))(**fields)

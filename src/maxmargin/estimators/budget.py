@@ -1,0 +1,452 @@
+"""Kernel classifiers of fixed size with scikit-learn's interface."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from maxmargin import kernels
+from maxmargin.estimators._one_vs_rest import _class_factors, _observed_classes
+from maxmargin.estimators._parameters import progress_bar, seed_of
+from maxmargin.kernels import Kernel
+from maxmargin.parallel import effective_n_jobs
+from maxmargin.problem import _check_weights
+from maxmargin.rows import Array, as_rows, matvec, n_features
+from maxmargin.solvers._budget_refit import Refit, distinct_rows, refit
+from maxmargin.solvers.base import catch_interrupt
+from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetResult, BudgetSGD, BudgetState, Counters, train
+
+# What `validate_data` lets through. `as_rows` converts what has to be, and says where a value is not finite.
+_ROWS = {
+    "accept_sparse": True,
+    "accept_large_sparse": True,
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "ensure_all_finite": False,
+}
+_GRAVITY = ["converged", "callback", "max_iter", "max_time", "interrupted"]
+_SHARE_OF_PASSES = 0.7  # of `max_time`, if the coefficients are refitted after the passes
+
+
+class BudgetSVC(ClassifierMixin, BaseEstimator):
+    """Kernel support vector classifier with a limited number of support vectors, for data of any size.
+
+    Stochastic gradient descent passes over the rows and keeps at most `budget` support vectors by merging them; its
+    time grows linearly with the rows, its memory not at all. Then the coefficients of the support vectors found are
+    fitted by solving the convex problem that they make, to a certified gap; that takes up to half a gigabyte.
+
+    Approximates the minimum of ``1/2 |w|^2 + C sum_i weight_i max(0, 1 - y_i f(x_i))``, the objective of scikit-learn's
+    SVC. If all rows fit into the budget, it is that minimum.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss.
+    kernel : {"rbf", "linear", "poly", "sigmoid"} or kernel object, default="rbf"
+        Merging needs "rbf"; for the others choose the maintenance "project" or "remove".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Of the kernel. "scale": 1 / (n_features * variance of X), weighted; "auto": 1 / n_features.
+    degree : int, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=0.0
+        Of the polynomial and sigmoid kernels.
+    budget : int, default=500
+        The largest number of support vectors.
+    maintenance : str, default="lookup-wd"
+        How to stay within the budget: "lookup-wd", "lookup-h", "gss" and "gss-precise" merge, "remove" and "project" do
+        what they say. See `maxmargin.solvers.budget_sgd.BudgetSGD`.
+    max_iter : float, default=1
+        Passes over the data.
+    refit : bool, default=True
+        Whether `fit` ends with the convex problem of the coefficients. Without it they keep the last steps' noise.
+    tol : float, default=1e-2
+        Relative duality gap of that problem to reach.
+    max_time : float, default=None
+        Limit in seconds on the whole fit. The model found by then is kept.
+    fit_intercept : bool, default=True
+        Whether there is an intercept. It is penalised like the coefficients.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C by class. With more than two classes a class's factor applies in the problem that separates it
+        from the rest.
+    warm_start : bool, default=False
+        Go on from the previous fit's support vectors, if it had as many features and the same classes.
+    n_jobs : int, default=None
+        Threads for predictions and the final fit of coefficients; -1: all cores. The passes run on one.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the order in which rows are visited. None is a fixed seed: the same data give the same bits.
+    verbose : int, default=0
+        1: show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        Merged vectors lie between rows, so these are no rows of X in general.
+    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
+        Factor of the kernel value of each support vector in each decision function; the classes share the vectors.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+    kernel_ : kernel object
+        With the gamma that was used.
+    certificate_ : Certificate, list of Certificate or None
+        Of the coefficients, for the support vectors found; with more than two classes one for each. None if they were
+        not refitted.
+    stop_reason_ : str
+        "converged" if all passes were made and the coefficients' gap was reached; "max_iter" without `refit`; else
+        "max_time" or "interrupted".
+    history_ : dict of str to ndarray
+        After each pass: seconds, passes, support vectors, violations, merges, kernel rows, and the seconds spent on
+        maintenance and, of these, on finding whom to merge.
+    n_iter_ : int
+        Passes over the data, rounded up.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, if X had names
+
+    References
+    ----------
+    Wang, Crammer, Vucetic: Breaking the curse of kernelization, JMLR 2012. Glasmachers, Qaadan: Speeding up budgeted
+    stochastic gradient descent SVM training with precomputed golden section search, 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(n_samples=2000, noise=0.15, random_state=0)
+    >>> clf = BudgetSVC(budget=30, gamma=2.0).fit(X, y)
+    >>> clf.support_vectors_.shape
+    (30, 2)
+    >>> bool(clf.score(X, y) > 0.97)
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        budget: int = 500,
+        maintenance: str = "lookup-wd",
+        max_iter: float = 1,
+        refit: bool = True,
+        tol: float = 1e-2,
+        max_time: float | None = None,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.budget = budget
+        self.maintenance = maintenance
+        self.max_iter = max_iter
+        self.refit = refit
+        self.tol = tol
+        self.max_time = max_time
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # ------------------------------------------------------------ fit
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BudgetSVC:
+        """Train on rows X with labels y.
+
+        Ctrl-C ends the training within a second and leaves the model found so far.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            C-ordered arrays and CSR matrices of float32 or float64 are not copied.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C. A row of weight 0 is as good as absent.
+
+        Returns
+        -------
+        self
+        """
+        started = time.perf_counter()
+        self._check_parameters()
+        X, y = validate_data(self, X, y, **_ROWS)
+        check_classification_targets(y)
+        rows, norms2 = as_rows(X)
+        weight = _check_weights(sample_weight, len(y))
+        classes = _observed_classes(y, weight)
+        known = weight > 0.0
+        codes = np.where(known, np.searchsorted(classes, np.where(known, y, classes[0])), 0)
+        factors = _class_factors(self.class_weight, classes, y, weight)
+        before = self._start(classes)
+        function = self._kernel_function(rows, norms2, weight) if before is None else self._function()
+        problem = BudgetProblem(X, codes, len(classes), self.C, sample_weight=weight, class_factors=factors)
+        found = self._find(function, problem, before, started)
+        self.classes_, self.kernel_ = classes, function
+        self._keep(*found)
+        if self.stop_reason_ in ("max_time", "interrupted") or (self.refit and self.stop_reason_ == "max_iter"):
+            warnings.warn(self._complaint(), ConvergenceWarning, stacklevel=2)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BudgetSVC:
+        """One pass of stochastic gradient descent over a part of a stream, from where the last part has left.
+
+        The kernel and lambda = 1 / (C n) are made for the first part, of n rows. The coefficients are not refitted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), optional
+            All classes that may occur; needed in the first call, if the first part does not have all of them.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        if isinstance(self.class_weight, str):
+            raise ValueError('class_weight="balanced" needs all of the data; give partial_fit a dict of weights')
+        is_first = not hasattr(self, "classes_")
+        X, y = validate_data(self, X, y, reset=is_first, **_ROWS)
+        check_classification_targets(y)
+        rows, norms2 = as_rows(X)
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        if weight.shape == y.shape and len(y) and not weight.any() and not is_first:
+            return self  # a part in which nothing counts
+        weight = _check_weights(sample_weight, len(y))
+        known = self._stream_classes(y, classes)
+        codes = np.searchsorted(known, y)
+        factors = _class_factors(self.class_weight, known, y, weight)
+        function = self._kernel_function(rows, norms2, weight) if is_first else self._function()
+        problem = BudgetProblem(X, codes, len(known), self.C, sample_weight=weight, class_factors=factors)
+        solver = self._solver(function, 1.0 if self.fit_intercept else 0.0)
+        with progress_bar(self.verbose) as bars:
+            start = None if is_first else self._state
+            result = train(
+                solver, problem, max_time=self.max_time, callbacks=bars, start=start, seed=seed_of(self.random_state)
+            )
+        self.classes_, self.kernel_ = known, function
+        self._keep(result, None, result.state)
+        return self
+
+    def _stream_classes(self, y: Array, classes: Any) -> Array:
+        """All classes of a stream; what is not among them is refused."""
+        if not hasattr(self, "classes_"):
+            known = np.unique(y if classes is None else classes)
+            if len(known) < 2:
+                raise ValueError(
+                    "a classifier needs samples of at least 2 classes, but the data contains only one class: "
+                    f"{known[0]!s}; name all in partial_fit(X, y, classes=...)"
+                )
+        else:
+            known = self.classes_
+            if classes is not None and not np.array_equal(np.unique(classes), known):
+                raise ValueError(f"classes={classes!r} is not the same as in the first call: {known!r}")
+        strange = np.setdiff1d(y, known)
+        if len(strange):
+            raise ValueError(f"y has labels {strange.tolist()}, which are not among the classes {known.tolist()}")
+        return known
+
+    # ------------------------------------------------------------ parts of fit
+
+    def _check_parameters(self) -> None:
+        for name in ("C", "max_iter", "max_time", "tol", "coef0"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) and not (value is None and name == "max_time"):
+                raise ValueError(f"{name} must be a number, got {value!r}")
+        if not (isinstance(self.budget, Integral) and self.budget >= 2):
+            raise ValueError(f"budget must be an integer of at least 2, got {self.budget!r}")
+        if not self.tol >= 0.0:
+            raise ValueError(f"tol must be >= 0, got {self.tol!r}")
+        if self.max_time is not None and not self.max_time > 0.0:
+            raise ValueError(f"max_time must be positive or None, got {self.max_time!r}")
+        effective_n_jobs(self.n_jobs)
+        if not isinstance(self.random_state, (np.random.Generator, np.random.RandomState)):
+            seed_of(self.random_state)  # of a generator, asking would draw a number
+
+    def _kernel_function(self, rows: Any, norms2: Array, weight: Array) -> Kernel:
+        """The kernel object, with its gamma as a number."""
+        gamma = self.gamma
+        if isinstance(gamma, str):
+            if gamma not in ("scale", "auto"):
+                raise ValueError(f'gamma must be "scale", "auto" or a number, got {gamma!r}')
+            gamma = 1.0 / n_features(rows)
+            if self.gamma == "scale":
+                total = weight.sum() * n_features(rows)
+                mean = weight @ matvec(rows, np.ones(n_features(rows))) / total
+                variance = weight @ norms2 / total - mean**2
+                gamma = gamma / variance if variance > 0.0 else 1.0
+        return kernels.get(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
+
+    def _function(self) -> Kernel:
+        """The kernel of an earlier fit."""
+        return self.kernel_
+
+    def _solver(self, function: Kernel, bias: float, dtype: str = "auto") -> BudgetSGD:
+        return BudgetSGD(function, int(self.budget), self.maintenance, bias=bias, dtype=dtype)
+
+    def _start(self, classes: Array) -> BudgetState | None:
+        """The state to go on from, if that is asked for and possible."""
+        state = getattr(self, "_state", None)
+        if not self.warm_start or state is None or not np.array_equal(classes, self.classes_):
+            return None
+        return state if len(state.support.vectors) == self.n_features_in_ else None
+
+    def _find(
+        self, function: Kernel, problem: BudgetProblem, before: BudgetState | None, started: float
+    ) -> tuple[BudgetResult, Refit | None, BudgetState]:
+        """Support vectors by passes over the rows, then their coefficients."""
+        bias, seed = 1.0 if self.fit_intercept else 0.0, seed_of(self.random_state)
+
+        def seconds_left(share: float) -> float | None:
+            left = None if self.max_time is None else self.max_time - (time.perf_counter() - started)
+            return None if left is None else max(1e-9, share * left)
+
+        with catch_interrupt() as interrupt, progress_bar(self.verbose) as bars:
+            everything = distinct_rows(problem, int(self.budget)) if self.refit and before is None else None
+            if everything is not None:
+                result = self._all_rows(function, problem, everything, started)
+            else:
+                # The noise of an intercept disturbs all steps, and it is not needed for finding support vectors.
+                solver = self._solver(function, 0.0 if self.refit else bias)
+                result = train(
+                    solver,
+                    problem,
+                    max_iter=self.max_iter,
+                    max_time=seconds_left(_SHARE_OF_PASSES if self.refit else 1.0),
+                    callbacks=bars,
+                    start=before,
+                    seed=seed,
+                    interrupt=interrupt,
+                )
+            state = result.state
+            if not self.refit or interrupt.is_set() or state.counters.size == 0:
+                return result, None, state
+            best = refit(
+                function,
+                state.support,
+                state.counters.size,
+                problem,
+                bias=bias,
+                tol=self.tol,
+                max_time=seconds_left(1.0),
+                seed=seed,
+                n_jobs=effective_n_jobs(self.n_jobs),
+                callbacks=bars,
+                interrupt=interrupt,
+            )
+        state.alpha[:, : state.counters.size] = best.coefficients / state.scale
+        state.offset[:] = best.intercepts / state.scale
+        return result, best, state
+
+    def _all_rows(self, function: Kernel, problem: BudgetProblem, rows: Array, started: float) -> BudgetResult:
+        """As if a pass had made every row a support vector: there is room for all of them."""
+        state = self._solver(function, 0.0, dtype="float64").init_state(problem, seed_of(self.random_state))
+        support, size = state.support, len(rows)
+        support.vectors[:, :size] = rows.T
+        support.norms2[:size] = np.einsum("jf,jf->j", rows, rows, dtype=np.float64)
+        n = len(state.order)
+        state = state._replace(counters=Counters(size=size, steps=n, visits=n, violations=n, repeats=n - size))
+        seconds = time.perf_counter() - started
+        report = self._solver(function, 0.0).report(problem, state, None)  # type: ignore[arg-type]
+        history = {"seconds": seconds, "passes": report.passes, **report.counters}
+        return BudgetResult(
+            state, {name: np.array([number]) for name, number in history.items()}, "max_iter", 1.0, seconds
+        )
+
+    def _keep(self, result: BudgetResult, best: Refit | None, state: BudgetState) -> None:
+        """Turn what was found into fitted attributes."""
+        self._keep_state(state)
+        self.history_, self.n_iter_ = result.history, max(1, math.ceil(result.passes))
+        reasons = [] if result.stop_reason == "max_iter" and best is not None else [result.stop_reason]
+        certificates = []
+        if best is not None:
+            reasons += [r.stop_reason for r in best.results]
+            certificates = [r.certificate for r in best.results]
+        self.certificate_ = None if best is None else certificates[0] if len(certificates) == 1 else certificates
+        self.stop_reason_ = max(reasons, key=_GRAVITY.index)
+
+    def _keep_state(self, state: BudgetState) -> None:
+        self._state = state
+        self.support_vectors_ = state.support.vectors[:, : state.counters.size].T
+        self.dual_coef_, self.intercept_ = state.coefficients, state.intercepts
+
+    def _complaint(self) -> str:
+        """What the one warning of a fit says."""
+        passes = f"BudgetSVC stopped after {self.history_['passes'][-1]:.2f} of {self.max_iter:g} passes"
+        if self.stop_reason_ == "interrupted":
+            return f"{passes}: it was interrupted, and the model found so far is kept. Fit again to finish it."
+        worst = self.certificate_ if isinstance(self.certificate_, list) else [self.certificate_]
+        gap = max((c.relative_gap for c in worst if c is not None), default=math.inf)
+        reached = f" and at a relative gap of {gap:.1e} of its coefficients, not tol={self.tol:g}" if self.refit else ""
+        what = "max_time" if self.stop_reason_ == "max_time" else "tol"
+        return f"{passes}{reached}. Raise {what}, or take a smaller budget."
+
+    # ------------------------------------------------------------ use
+
+    def decision_function(self, X: Any) -> Array:
+        """Values of the decision functions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
+        """
+        check_is_fitted(self, "dual_coef_")
+        X = validate_data(self, X, reset=False, **_ROWS)
+        rows, _ = as_rows(X)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        support = self._state.support
+        values = kernels.decision_values(self.kernel_, rows, support, self.dual_coef_, self.intercept_, n_jobs)
+        return values.ravel() if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> Array:
+        """Class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        values = self.decision_function(X)
+        return self.classes_[(values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a safe file that ``maxmargin.load`` reads.
+
+        Parameters
+        ----------
+        path : path
+        """
+        from maxmargin.models.estimator import save
+
+        save(self, path)

@@ -1,0 +1,365 @@
+"""Back to the budget: what happens to a kernel expansion that has one support vector too many.
+
+    w_c = sum_j alpha[c, j] phi(z_j),    c = 1..n_outputs
+
+*Merging* takes the support vector with the smallest coefficient and the partner that it loses least with, and puts one
+vector in the place of both (`maxmargin.solvers.merging`). *Removal* drops the former. *Projection* drops one and
+changes the coefficients of all others so as to make up for it best (Wang, Crammer, Vucetic, JMLR 2012).
+
+What differs from the papers, and why:
+
+* Of equal coefficients, the newest counts as the smallest: its kernel values are known already, from its margin. With
+  rows of equal weight that is always so (see `maxmargin.solvers.budget_sgd`), and merging costs no kernel row at all.
+* Not every partner is examined. What the nearest one loses shows how near the others must be to lose less
+  (`merging.closest_needed`): the decision is the same, and mostly made among a handful. `exhaustive` brings all back.
+* A vector of several outputs has a vector of coefficients. Its partners may be of any class: the loss of the pair is
+  computed from both vectors of coefficients, at the h that would be best if these were parallel.
+* Projection drops the vector that is missed least after the others have made up for it, which is found at no cost from
+  the diagonal of the inverse kernel matrix, not the one with the smallest coefficient.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin._jit import DENSE_MATH, generic, kernel
+from maxmargin.kernels import Kernel, Support, kernel_matrix, kernel_row, move_vector, with_itself
+from maxmargin.rows import Array, Dense, view_rows
+from maxmargin.solvers._clock import ticks
+from maxmargin.solvers.merging import (
+    GRID,
+    PRECISE,
+    GoldenSection,
+    LookupH,
+    LookupWD,
+    closest_needed,
+    degradation,
+    kernel_values_at,
+    merge_position,
+    merge_ratio,
+    tables,
+)
+
+_EQUAL = 1.0 - 1e-9  # coefficients that differ by less are as small as each other
+_DOUBT = 1.01  # by how much a looked-up degradation may be wrong
+_RIDGE = {"float32": 1e-5, "float64": 1e-10}  # on the diagonal of a kernel matrix to be inverted, relative
+
+
+class Remove(NamedTuple):
+    """Drop the vector with the smallest coefficient."""
+
+
+class Project(NamedTuple):
+    """Drop a vector and let the others make up for it; with the inverse of their kernel matrix."""
+
+    inverse: Array
+
+
+MERGING = ("lookup-wd", "lookup-h", "gss", "gss-precise")
+NAMES = (*MERGING, "remove", "project")
+
+
+def method_of(name: str, grid: int = GRID) -> Any:
+    """The tag of a maintenance by name; `Project` without its inverse."""
+    made: dict[str, Any] = {
+        "lookup-wd": lambda: LookupWD(tables(grid)),
+        "lookup-h": lambda: LookupH(tables(grid)),
+        "gss": lambda: GoldenSection(0.01),
+        "gss-precise": lambda: GoldenSection(PRECISE),
+        "remove": Remove,
+        "project": lambda: Project(np.empty((0, 0))),
+    }
+    return made[name]()
+
+
+class Expansion(NamedTuple):
+    """What maintenance works on, and room to work in."""
+
+    function: Kernel
+    support: Support
+    alpha: Array  # (n_outputs, capacity); zero where there is no vector
+    values: Array  # kernel values of the row that was visited last
+    others: Array  # kernel values of another vector
+    point: Array  # (1, n_features): one vector, as a row
+    tally: Array  # int64: merges, kernel rows, pairs examined, ticks to find the pair, ticks of all maintenance
+
+
+MERGES, KERNEL_ROWS, PAIRS, FINDING, MAINTAINING = range(5)
+
+
+@generic
+def maintain(method, e, size, exhaustive):
+    """Make `size` support vectors one fewer; the new size."""
+    raise TypeError(f"not a budget maintenance: {method!r}")
+
+
+@generic
+def added(method, e, size):
+    """The newest of `size` support vectors has just been added; its kernel values are in `e.values`."""
+    raise TypeError(f"not a budget maintenance: {method!r}")
+
+
+@added.register(LookupWD, LookupH, GoldenSection, Remove)
+def _(method, e, size):
+    pass
+
+
+# ---------------------------------------------------------------- parts
+
+
+@kernel
+def drop(e, p, size):
+    """Vector p is no more: the last one takes its place."""
+    last = size - 1
+    if p != last:
+        move_vector(e.support, last, p)
+        for c in range(len(e.alpha)):
+            e.alpha[c, p] = e.alpha[c, last]
+    for c in range(len(e.alpha)):
+        e.alpha[c, last] = 0.0
+    return last
+
+
+@kernel
+def _length2(alpha, j):
+    total = 0.0
+    for c in range(len(alpha)):
+        total += alpha[c, j] ** 2
+    return total
+
+
+@kernel
+def smallest(alpha, size):
+    """The vector with the smallest coefficients, the newest among equals."""
+    newest = size - 1
+    least = _length2(alpha, newest) * _EQUAL
+    n_less = 0
+    if len(alpha) == 1:
+        only = alpha[0]
+        for j in range(newest):  # without a branch, for vector instructions: mostly there is none
+            n_less += only[j] * only[j] < least
+        if n_less == 0:
+            return newest
+    p = newest
+    for j in range(newest):
+        length2 = _length2(alpha, j)
+        if length2 < least:
+            least, p = length2, j
+    return p
+
+
+@kernel
+def _row_of_vector(e, p, size):
+    """Kernel values of support vector p with all of them."""
+    for f in range(len(e.support.vectors)):
+        e.point[0, f] = e.support.vectors[f, p]
+    kernel_row(e.function, Dense(e.point, 0.0), 0, e.support.norms2[p], e.support, size, e.others)
+    e.tally[KERNEL_ROWS] += 1
+    return e.others
+
+
+# ---------------------------------------------------------------- merging
+
+
+@maintain.register(LookupWD, LookupH, GoldenSection)
+def _(method, e, size, exhaustive):
+    begun = ticks()
+    p = smallest(e.alpha, size)
+    kappa = e.values if p == size - 1 else _row_of_vector(e, p, size)
+    searching = ticks()
+    partner = _best_partner(method, e, p, kappa, size, exhaustive)
+    e.tally[FINDING] += ticks() - searching
+    if partner >= 0:
+        _merge(method, e, p, partner, min(1.0, np.float64(kappa[partner])))
+        e.tally[MERGES] += 1
+    size = drop(e, p, size)
+    e.tally[MAINTAINING] += ticks() - begun
+    return size
+
+
+@kernel
+def _best_partner(method, e, p, kappa, size, exhaustive):
+    """The vector that p loses least with, or -1 if there is none of its label."""
+    alpha = e.alpha
+    lengths = alpha[0] if len(alpha) == 1 else _lengths(alpha, size)
+    nearest = _nearest(lengths, p, kappa, size)
+    if nearest < 0:
+        return nearest
+    partner, least = nearest, _ratio(method, alpha, lengths, p, nearest, kappa[nearest])
+    n_pairs = 1
+    needed = -1.0 if exhaustive else closest_needed(_DOUBT * least)
+    own = lengths[p]
+    for begin in range(0, size, 16):
+        if not _reaches(kappa, begin, needed):
+            continue
+        for j in range(begin, min(begin + 16, size)):
+            if kappa[j] >= needed and j != p and j != nearest and own * lengths[j] > 0.0:
+                ratio = _ratio(method, alpha, lengths, p, j, kappa[j])
+                n_pairs += 1
+                if ratio < least:
+                    partner, least = j, ratio
+    e.tally[PAIRS] += n_pairs
+    return partner
+
+
+@kernel
+def _lengths(alpha, size):
+    """How long each vector of coefficients is. (Of one output the coefficient itself serves; its sign is its label.)"""
+    lengths = np.zeros(alpha.shape[1])
+    for j in range(size):
+        lengths[j] = np.sqrt(_length2(alpha, j))
+    return lengths
+
+
+@kernel
+def _reaches(kappa, begin, needed):
+    """Whether one of sixteen kernel values is at least `needed`."""
+    n = 0
+    for j in range(16):
+        n += kappa[begin + j] >= needed
+    return n > 0
+
+
+@kernel
+def _nearest(lengths, p, kappa, size):
+    """The vector of p's label with the largest kernel value, or -1."""
+    nearest, largest, own = -1, -1.0, lengths[p]
+    for begin in range(0, size, 16):
+        if _reaches(kappa, begin, largest):
+            for j in range(begin, min(begin + 16, size)):
+                if kappa[j] > largest and j != p and own * lengths[j] > 0.0:
+                    nearest, largest = j, np.float64(kappa[j])
+    return nearest
+
+
+@kernel
+def _share(own, other):
+    """m: what part of two coefficients is that of the first, which is not the larger one but for rounding."""
+    return min(0.5, abs(own) / (abs(own) + abs(other)))
+
+
+@kernel
+def _ratio(method, alpha, lengths, p, j, kappa):
+    """What merging p and j loses, in units of p's squared coefficient."""
+    m, k = _share(lengths[p], lengths[j]), min(1.0, np.float64(kappa))
+    if len(alpha) == 1:
+        return merge_ratio(method, m, k)
+    h = merge_position(method, m, k)
+    product = 0.0
+    for c in range(len(alpha)):
+        product += alpha[c, p] * alpha[c, j]
+    k_p, k_j = kernel_values_at(k, h)
+    # Two parallel vectors lose the degradation; what others have less in common, the merged vector lacks twice.
+    lacking = 2.0 * (lengths[p] * lengths[j] - product) * (k_p * k_j - k)
+    return degradation(m, k, h) / (m * m) + lacking / lengths[p] ** 2
+
+
+@kernel
+def _merge(method, e, p, j, kappa):
+    """Put the merged vector in the place of j."""
+    own, other = np.sqrt(_length2(e.alpha, p)), np.sqrt(_length2(e.alpha, j))
+    h = merge_position(method, _share(own, other), kappa)
+    k_p, k_j = kernel_values_at(kappa, h)
+    vectors = e.support.vectors
+    norm2 = 0.0
+    for f in range(len(vectors)):
+        vectors[f, j] = h * vectors[f, p] + (1.0 - h) * vectors[f, j]
+        norm2 += np.float64(vectors[f, j]) ** 2
+    e.support.norms2[j] = norm2
+    for c in range(len(e.alpha)):
+        e.alpha[c, j] = k_p * e.alpha[c, p] + k_j * e.alpha[c, j]
+
+
+# ---------------------------------------------------------------- removal and projection
+
+
+@maintain.register(Remove)
+def _(method, e, size, exhaustive):
+    begun = ticks()
+    size = drop(e, smallest(e.alpha, size), size)
+    e.tally[MAINTAINING] += ticks() - begun
+    return size
+
+
+def with_inverse(function: Kernel, support: Support, size: int) -> Project:
+    """The state of projection for these vectors, made anew: rounding errors do not pile up from block to block."""
+    capacity = support.vectors.shape[1]
+    rows = view_rows(np.ascontiguousarray(support.vectors[:, :size].T))
+    K = kernel_matrix(function, rows, support, size).astype(np.float64)
+    K = 0.5 * (K + K.T)
+    K.flat[:: size + 1] += ridge(support) * max(1.0, float(np.abs(K).max(initial=0.0)))
+    inverse = np.zeros((capacity, capacity))
+    inverse[:size, :size] = np.linalg.pinv(K, hermitian=True) if size else 0.0
+    return Project(inverse)
+
+
+def ridge(support: Support) -> float:
+    """What float32 or float64 kernel values need on their diagonal to have an inverse."""
+    return _RIDGE[support.vectors.dtype.name]
+
+
+@added.register(Project)
+def _(method, e, size):
+    begun = ticks()
+    _border(method.inverse, e, size - 1)
+    e.tally[MAINTAINING] += ticks() - begun
+
+
+@maintain.register(Project)
+def _(method, e, size, exhaustive):
+    begun = ticks()
+    inverse = method.inverse
+    least, p = np.inf, size - 1
+    for j in range(size):
+        loss = _length2(e.alpha, j) / inverse[j, j]
+        if loss < least:
+            least, p = loss, j
+    for c in range(len(e.alpha)):
+        missing = e.alpha[c, p] / inverse[p, p]
+        for j in range(size):
+            e.alpha[c, j] -= missing * inverse[p, j]
+    _unborder(inverse, p, size)
+    size = drop(e, p, size)
+    e.tally[MERGES] += 1
+    e.tally[MAINTAINING] += ticks() - begun
+    return size
+
+
+@kernel(fastmath=DENSE_MATH)
+def _border(inverse, e, n):
+    """Extend the inverse of n vectors' kernel matrix by the newest, whose kernel values are `e.values`."""
+    solution = np.zeros(n)
+    for i in range(n):
+        total = 0.0
+        for j in range(n):
+            total += inverse[i, j] * e.values[j]
+        solution[i] = total
+    itself = with_itself(e.function, np.float64(e.support.norms2[n]))
+    rest = itself
+    for j in range(n):
+        rest -= solution[j] * e.values[j]
+    rest = max(rest, 1e-6 * abs(itself)) + 1e-12
+    for i in range(n):
+        for j in range(n):
+            inverse[i, j] += solution[i] * solution[j] / rest
+        inverse[i, n] = inverse[n, i] = -solution[i] / rest
+    inverse[n, n] = 1.0 / rest
+
+
+@kernel(fastmath=DENSE_MATH)
+def _unborder(inverse, p, size):
+    """Take vector p out of the inverse and put the last one in its place."""
+    last = size - 1
+    row = inverse[p, :size].copy()
+    for i in range(size):
+        for j in range(size):
+            inverse[i, j] -= row[i] * row[j] / row[p]
+    for j in range(size):
+        inverse[p, j] = inverse[last, j]
+    for j in range(size):
+        inverse[j, p] = inverse[j, last]
+    inverse[p, p] = inverse[last, last]
+    for j in range(size):
+        inverse[last, j] = inverse[j, last] = 0.0
