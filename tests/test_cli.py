@@ -452,7 +452,10 @@ def test_demo(done, monkeypatch):
         ("train --solver nonsense two.svm", "choose one of auto, dual_cd"),
         ("train -s 4 two.svm", "-s 4: the multi-class method of Crammer and Singer, is not offered"),
         ("train -s 3 --penalty l1 two.svm", "-s 3 has the penalty l2"),
-        ("train --loss hinge --penalty l1 two.svm", "no solver takes loss 'hinge' with this penalty"),
+        (
+            "train --loss hinge --penalty l1 --solver dual_cd two.svm",
+            "solver 'dual_cd' does not take loss 'hinge' with penalty 'l1': choose one of auto, bmrm",
+        ),
         ("train --loss squared_error -w1 2 two.svm", "a regressor, which has no classes"),
         ("train -p -1 two.svm", "must not be negative"),
         ("train -s 99 two.svm", "-s 99: no such type"),

@@ -294,3 +294,143 @@ def test_vectors_may_be_lists_integers_or_strided():
     expected = problem.primal(np.array([1.0, 2.0]))
     for w in ([1, 2], np.array([1, 2]), np.array([1.0, 9.0, 2.0, 9.0])[::2], np.array([1.0, 2.0], dtype=np.float32)):
         assert problem.primal(w) == expected
+
+
+# ---------------------------------------------------------------- the L1 penalty
+
+
+def l1_primal(X, y, cost, loss, w):
+    return np.sum(np.abs(w)) + np.sum(cost * naive.phi(loss, naive.argument(loss, X @ w, y)))
+
+
+def l1_dual(X, y, cost, loss, alpha):
+    """-inf where an entry of X'alpha is beyond 1."""
+    v = naive.weights(X, y, loss, alpha)
+    if np.abs(v).max() > 1:
+        return -np.inf
+    return naive.dual(X, y, cost, loss, alpha) + 0.5 * v @ v
+
+
+def l1_feasible_alpha(X, y, cost, loss, rng):
+    alpha = feasible_alpha(loss, cost, rng)
+    return rng.choice([0.5, 0.999]) * alpha / max(1.0, np.abs(naive.weights(X, y, loss, alpha)).max())
+
+
+@every_loss
+@pytest.mark.parametrize("make", [np.asarray, samples.csr], ids=["dense", "csr"])
+@pytest.mark.parametrize("bias", [0.0, 0.5])
+def test_l1_objectives_are_those_of_plain_numpy(name, make, bias):
+    loss, rng = losses.get(name), np.random.default_rng(0)
+    X, y = samples.sample(loss)
+    weight = rng.integers(0, 4, size=len(y)).astype(float)
+    problem = Problem(make(X), y, 0.7, loss, sample_weight=weight, bias=bias, penalty="l1")
+    full, cost = (np.column_stack([X, np.full(len(y), bias)]) if bias else X), 0.7 * weight
+    w, alpha = rng.normal(size=full.shape[1]), l1_feasible_alpha(full, y, cost, loss, rng)
+    assert problem.primal(w) == pytest.approx(l1_primal(full, y, cost, loss, w), rel=1e-13)
+    assert problem.dual(alpha) == pytest.approx(l1_dual(full, y, cost, loss, alpha), rel=1e-12)
+    difference = l1_primal(full, y, cost, loss, w) - l1_dual(full, y, cost, loss, alpha)
+    for belongs in (False, True):  # which would save nothing: w is no function of alpha
+        assert problem.gap(w, alpha, belongs=belongs) == pytest.approx(min(difference, problem.primal(w)), rel=1e-11)
+    np.testing.assert_allclose(problem.weights(alpha), naive.weights(full, y, loss, alpha), rtol=1e-12, atol=1e-13)
+    assert problem.with_labels(y).penalty == problem.with_jobs(2).penalty == "l1"
+
+
+@functools.cache
+def l1_optimum(name):
+    """A problem and its optimum, from a general method: w is the difference of two nonnegative vectors."""
+    from scipy.optimize import minimize
+
+    loss = losses.get(name)
+    X, y = samples.sample(loss, n_rows=25, n_features=4)
+    problem = Problem(X, y, 0.4, loss, penalty="l1")
+
+    def objective(parts):
+        w = parts[:4] - parts[4:]
+        slope = naive.gradient(X, y, problem.cost, loss, w) - w
+        return l1_primal(X, y, problem.cost, loss, w) - np.abs(w).sum() + parts.sum(), np.append(1 + slope, 1 - slope)
+
+    options = {"maxiter": 10_000, "ftol": 0.0, "gtol": 1e-12}
+    parts = minimize(objective, np.zeros(8), jac=True, bounds=[(0, None)] * 8, method="L-BFGS-B", options=options).x
+    w = parts[:4] - parts[4:]
+    return problem, w, l1_primal(X, y, problem.cost, loss, w)
+
+
+SMOOTH = ["squared_hinge", "huber", "logistic", "squared_error", "squared_epsilon_insensitive"]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@settings(max_examples=25)
+@given(seed=seeds, size=st.sampled_from([0.0, 1e-6, 1e-2, 1.0, 30.0]))
+def test_an_l1_certificate_is_never_too_good(name, seed, size):
+    problem, best_w, best = l1_optimum(name)
+    rng = np.random.default_rng(seed)
+    w = best_w + size * rng.normal(size=4)
+    for alpha in (None, feasible_alpha(problem.loss, problem.cost, rng), np.zeros(25)):
+        certificate = problem.certificate(w, alpha)  # also of an alpha that is not feasible: it is drawn back
+        assert certificate.primal == pytest.approx(problem.primal(w), rel=1e-13)
+        assert certificate.gap >= problem.primal(w) - best - 1e-8 * best
+        assert certificate.dual <= best * (1 + 1e-8)
+        assert 0.0 <= certificate.gap <= certificate.primal
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_an_l1_certificate_goes_to_zero_at_the_optimum(name):
+    problem, w, best = l1_optimum(name)
+    gaps = [problem.certificate(w + step).gap for step in (1e-2, 1e-4, 0.0)]
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert gaps[2] <= 1e-5 * best
+
+
+@every_loss
+def test_the_l1_dual_point_is_feasible_for_any_w(name):
+    loss, rng = losses.get(name), np.random.default_rng(0)
+    X, y = samples.sample(loss)
+    problem = Problem(X, y, 0.7, loss, sample_weight=rng.integers(0, 3, size=len(y)), penalty="l1")
+    l2 = Problem(X, y, 0.7, loss, sample_weight=problem.cost / 0.7)
+    for size in (0.0, 1.0, 1e3, 1e8):
+        w = size * rng.normal(size=X.shape[1])
+        alpha, free = problem.dual_point(w), l2.dual_point(w)
+        assert np.abs(problem.weights(alpha)).max() <= 1 + 1e-12
+        assert np.isfinite(problem.dual(alpha))
+        scale = max(1.0, np.abs(X.T @ (free * (y if losses.is_margin_loss(loss) else 1.0))).max())
+        np.testing.assert_allclose(alpha * scale, free, rtol=1e-9, atol=1e-12)
+        certificate = problem.certificate(w)
+        assert certificate == pytest.approx(problem.certificate(w, alpha), rel=1e-9)
+
+
+def test_an_alpha_beyond_the_l1_bound_is_not_feasible():
+    problem = Problem([[1.0, 2.0], [0.5, -1.0]], [1, 1], 10.0, "squared_hinge", penalty="l1")
+    assert problem.dual(np.array([0.5, 0.0])) == pytest.approx(0.5 - 0.25 * 0.25 / 10.0)  # v = (0.5, 1)
+    assert problem.dual(np.array([0.5001, 0.0])) == -np.inf
+    assert problem.dual(np.array([0.5, 0.25])) > problem.dual(np.array([0.5, 0.0]))  # v = (0.625, 0.75)
+
+
+def test_the_l1_penalty_has_the_same_bits_on_any_number_of_threads():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60_000, 40))
+    y, w = np.sign(X[:, 0]), rng.normal(size=40)
+    problems = [Problem(X, y, 1e-4, "logistic", n_jobs=n_jobs, penalty="l1") for n_jobs in (1, 2, 3)]
+    certificates = {tuple(problem.certificate(w)) for problem in problems}
+    assert len(certificates) == 1
+    assert len({problem.dual_point(w).tobytes() for problem in problems}) == 1
+
+
+def test_an_unknown_penalty_is_named():
+    with pytest.raises(ValueError, match="unknown penalty 'l3'; choose one of l2, l1"):
+        Problem([[1.0]], [1], penalty="l3")
+
+
+def test_a_penalty_that_a_solver_does_not_take_is_named(monkeypatch):
+    from maxmargin import solve, solvers
+
+    problem = Problem([[1.0], [2.0]], [1, -1], 1.0, "squared_hinge", penalty="l1")
+    only = {"dual_cd": solvers._LINEAR["dual_cd"]}
+    monkeypatch.setattr(solvers, "_LINEAR", only)
+    with pytest.raises(ValueError, match="no solver takes loss 'squared_hinge' with penalty 'l1' yet"):
+        solve(problem)
+    with pytest.raises(ValueError, match="solver 'dual_cd' does not take penalty 'l1'; with this loss no solver does"):
+        solve(problem, "dual_cd")
+    monkeypatch.setattr(solvers, "_LINEAR", only | {"primal_cd": ("maxmargin.solvers.primal_cd", "PrimalCD")})
+    with pytest.raises(ValueError, match="does not take penalty 'l1'; for loss 'squared_hinge' these do: primal_cd"):
+        solve(problem, "dual_cd")
+    assert solve(problem).solver.name == "primal_cd"

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from maxmargin import kernels, losses, solvers
+    from maxmargin import kernels, losses, measures, solvers
     from maxmargin.data.svmlight import load_svmlight, save_svmlight
     from maxmargin.estimators.budget import BudgetSVC
     from maxmargin.estimators.linear import LinearSVC, LinearSVR
+    from maxmargin.estimators.measures import StructuralSVC
+    from maxmargin.estimators.selection import LinearSVCCV
     from maxmargin.models.estimator import load
+    from maxmargin.paths import RegularizationPath, path
     from maxmargin.problem import Certificate, Problem
     from maxmargin.solvers import solve
 
@@ -21,26 +24,35 @@ _HOME = {
     "BudgetSVC": "maxmargin.estimators.budget",
     "Certificate": "maxmargin.problem",
     "LinearSVC": "maxmargin.estimators.linear",
+    "LinearSVCCV": "maxmargin.estimators.selection",
     "LinearSVR": "maxmargin.estimators.linear",
     "Problem": "maxmargin.problem",
+    "RegularizationPath": "maxmargin.paths",
+    "StructuralSVC": "maxmargin.estimators.measures",
     "load": "maxmargin.models.estimator",
     "load_svmlight": "maxmargin.data.svmlight",
+    "path": "maxmargin.paths",
     "save_svmlight": "maxmargin.data.svmlight",
     "solve": "maxmargin.solvers",
 }
-_MODULES = ("kernels", "losses", "solvers")
+_MODULES = ("kernels", "losses", "measures", "solvers")
 
 __all__ = [
     "BudgetSVC",
     "Certificate",
     "LinearSVC",
+    "LinearSVCCV",
     "LinearSVR",
     "Problem",
+    "RegularizationPath",
+    "StructuralSVC",
     "__version__",
     "kernels",
     "load",
     "load_svmlight",
     "losses",
+    "measures",
+    "path",
     "save_svmlight",
     "solve",
     "solvers",

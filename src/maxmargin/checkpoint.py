@@ -93,6 +93,8 @@ def _fingerprint(solver: Any, problem: Problem, seed: int | None) -> str:
     """Hash of what decides the course of a run, the same on every machine."""
     loss = f"{losses.name_of(problem.loss)}{tuple(problem.loss)}"
     what = f"{solver!r}|{seed}|{loss}|{problem.penalty}|{problem.n_rows}|{problem.n_weights}"
+    if problem.has_free_intercept:
+        what += "|free intercept"
     digest = hashlib.sha256(what.encode())
     for part in problem.rows:  # a checksum of their bytes: for large data four times faster than a hash
         digest.update(f"|{zlib.crc32(part.data) if isinstance(part, np.ndarray) else part!r}".encode())

@@ -2,9 +2,9 @@
 
     min_w  P(w) = R(w) + sum_i C_i phi(t_i),      t_i = sign_i x_i'w - target_i
 
-where R is 1/2 |w|^2 or, with the L1 penalty, |w|_1 = sum_j |w_j|, and C_i = C x class weight x sample weight: the objective of LIBLINEAR, and of scikit-learn's LinearSVC. In the
-scaling of Pegasos and SGD, lambda/2 |w|^2 + 1/m sum_i phi(t_i), lambda is 1 / (C m). `losses` says what sign and
-target are, and what the dual problem looks like.
+with C_i = C x class weight x sample weight and R(w) = 1/2 |w|^2 or, with the L1 penalty, |w|_1 = sum_j |w_j|: the
+objective of LIBLINEAR, and of scikit-learn's LinearSVC. In the scaling of Pegasos and SGD, lambda/2 |w|^2 +
+1/m sum_i phi(t_i), lambda is 1 / (C m). `losses` says what sign and target are, and what the dual problem looks like.
 
 No dual value exceeds any primal value, so any alpha shows how far any w can be from the optimum:
 
@@ -12,6 +12,10 @@ No dual value exceeds any primal value, so any alpha shows how far any w can be 
 
 With the L1 penalty alpha must keep every |v_j| <= 1, and the first term is sum_j |w_j| - w_j v_j. Zero is in the domain
 of every conjugate, so any alpha becomes feasible when it is divided by the largest |v_j|.
+
+If the intercept's weight is not penalised, R is over the other weights, as is the first term of the gap, and alpha must
+keep the balance  sum_i alpha_i sign_i = 0: without it the least value of the Lagrangian is minus infinity. Any alpha
+becomes balanced when its heavier side, the positive or the negative alpha_i sign_i, is scaled down.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ from maxmargin.rows import (
 )
 
 PENALTIES = "l2", "l1"
-_ROUNDING = 1e-9  # by which a |v_j| may exceed 1: `alpha` is then drawn back, not refused
+_ROUNDING = 1e-9  # by which a |v_j| may exceed 1, or a side the other: `alpha` is then drawn back, not refused
 
 
 class Certificate(NamedTuple):
@@ -76,10 +80,12 @@ class Problem:
     sample_weight : array-like of shape (n_rows,), optional
         Factors of C, row by row. Weight 2 is a row given twice, weight 0 a row left out.
     bias : float
-        Value of a virtual constant column, whose weight is the intercept divided by `bias`; 0: no intercept. Its
-        weight is penalised like all others.
+        Value of a virtual constant column, whose weight is the intercept divided by `bias`; 0: no intercept.
     penalty : {"l2", "l1"}
         1/2 |w|^2, or |w|_1, which makes many weights exactly zero.
+    penalize_intercept : bool
+        Whether the penalty includes the weight of the constant column, as LIBLINEAR's does. If not, the intercept is
+        free, as LIBSVM's is: no shift of the features or of a regression's targets changes the other weights.
     n_jobs : int, optional
         Threads for passes over the data. Results do not depend on it.
 
@@ -97,6 +103,7 @@ class Problem:
     norms2: Array
     n_jobs: int
     penalty: str
+    penalize_intercept: bool
 
     def __init__(
         self,
@@ -109,6 +116,7 @@ class Problem:
         bias: float = 0.0,
         n_jobs: int | None = 1,
         penalty: str = "l2",
+        penalize_intercept: bool = True,
     ):
         if not 0.0 < C < np.inf:
             raise ValueError(f"C must be a positive finite number, got {C!r}")
@@ -130,6 +138,7 @@ class Problem:
             "norms2": norms2,
             "n_jobs": effective_n_jobs(n_jobs),
             "penalty": penalty,
+            "penalize_intercept": bool(penalize_intercept),
         }
         for name, content in fields.items():
             object.__setattr__(self, name, content)
@@ -163,6 +172,16 @@ class Problem:
         """Length of w: the features, and one more if there is an intercept."""
         return n_weights(self.rows)
 
+    @property
+    def has_free_intercept(self) -> bool:
+        """Whether there is an intercept that is not penalised."""
+        return self.rows.bias != 0.0 and not self.penalize_intercept
+
+    @property
+    def n_penalized(self) -> int:
+        """How many weights, the first ones, the penalty is over: all, or all but the intercept's."""
+        return self.n_features if self.has_free_intercept else self.n_weights
+
     # ------------------------------------------------------------ objectives
 
     def decision(self, w: Array) -> Array:
@@ -178,7 +197,12 @@ class Problem:
     def dual(self, alpha: Array) -> float:
         """D(alpha); -inf where alpha is not feasible."""
         alpha = self._dual_vector(alpha)
-        v = self.weights(alpha)
+        if self.has_free_intercept:
+            above, below = _sides(self.y, self.loss, alpha)
+            if abs(above - below) > _ROUNDING * (above + below):
+                return -np.inf
+            alpha = self.balanced(alpha)
+        v = self.weights(alpha)[: self.n_penalized]
         if self.penalty == "l1":
             scale = _infeasibility(v)
             if scale > 1.0 + _ROUNDING:
@@ -187,7 +211,10 @@ class Problem:
         return float(-0.5 * (v @ v) - _conjugates(self.y, self.cost, self.loss, alpha))
 
     def weights(self, alpha: Array) -> Array:
-        """sum_i alpha_i sign_i x_i: the w that belongs to alpha, if the penalty is L2."""
+        """sum_i alpha_i sign_i x_i: the w that belongs to alpha, if the penalty is L2.
+
+        A free intercept belongs to no alpha; the last of these weights is then out of balance by what it is.
+        """
         alpha = self._dual_vector(alpha)
         # A block's sum is as long as w: use several blocks only while they are small beside the data.
         affordable = n_stored(self.rows) // (8 * self.n_weights) if self.n_weights else 1
@@ -203,13 +230,29 @@ class Problem:
             total += v
         return total
 
+    def balanced(self, alpha: Array) -> Array:
+        """Alpha as it must be for a free intercept, sum_i alpha_i sign_i = 0: its heavier side is scaled down.
+
+        Zero is in the domain of every conjugate, so what is feasible stays so. Otherwise alpha itself.
+        """
+        alpha = self._dual_vector(alpha)
+        if not self.has_free_intercept:
+            return alpha
+        above, below = _sides(self.y, self.loss, alpha)
+        if above == below:
+            return alpha
+        alpha = alpha.copy()
+        _scale_side(self.y, self.loss, alpha, above > below, min(above, below) / max(above, below))
+        return alpha
+
     def dual_point(self, w: Array) -> Array:
         """A feasible alpha for any w: alpha_i = -C_i phi'(t_i), optimal when w is.
 
-        With the L1 penalty, a part of it: alpha divided by the largest |v_j|, if that is more than 1.
+        With a free intercept it is then `balanced`. With the L1 penalty, a part of it: alpha divided by the largest
+        |v_j|, if that is more than 1.
         """
-        alpha = self._slopes(self._weight_vector(w))
-        return alpha / _infeasibility(self.weights(alpha)) if self.penalty == "l1" else alpha
+        alpha = self.balanced(self._slopes(self._weight_vector(w)))
+        return alpha / _infeasibility(self.weights(alpha)[: self.n_penalized]) if self.penalty == "l1" else alpha
 
     def _slopes(self, w: Array) -> Array:
         """-C_i phi'(t_i) of every row."""
@@ -233,16 +276,18 @@ class Problem:
         w : ndarray of shape (n_weights,)
         alpha : ndarray of shape (n_rows,), optional
             Dual variables. Without them the point ``dual_point(w)`` is used: valid for every w, and tight at the
-            optimum of a smooth loss. With the L1 penalty they are divided by the largest |v_j|, if they must be.
+            optimum of a smooth loss. With the L1 penalty they are divided by the largest |v_j|, if they must be, and
+            with a free intercept they are `balanced` first.
         belongs : bool
-            Promise that w is ``weights(alpha)``, which saves a pass over the data. Without effect for the L1 penalty.
+            Promise that w is ``weights(alpha)``, which saves a pass over the data. Without effect for the L1 penalty
+            and for a free intercept.
         """
         w = self._weight_vector(w)
         if alpha is None:
             alpha, belongs = self._slopes(w), False
-        alpha = self._dual_vector(alpha)
+        alpha, n = self.balanced(alpha), self.n_penalized
         if self.penalty == "l1":
-            v = self.weights(alpha)
+            v = self.weights(alpha)[:n]
             scale = _infeasibility(v)
             alpha, v = alpha / scale, v / scale
         sums = map_blocks(
@@ -253,9 +298,9 @@ class Problem:
         primal = self._regulariser(w) + sum(risk for risk, _ in sums)
         gap = sum(slacks for _, slacks in sums)
         if self.penalty == "l1":
-            gap += float(np.sum(np.abs(w) - w * v))
-        elif not belongs:
-            distance = w - self.weights(alpha)
+            gap += float(np.sum(np.abs(w[:n]) - w[:n] * v))
+        elif self.has_free_intercept or not belongs:
+            distance = (w - self.weights(alpha))[:n]
             gap += 0.5 * float(distance @ distance)
         # No loss is negative, so zero bounds the optimum from below as well.
         gap = min(gap, primal)
@@ -263,6 +308,7 @@ class Problem:
 
     def _regulariser(self, w: Array) -> float:
         """What the penalty adds to P(w)."""
+        w = w[: self.n_penalized]
         return float(np.abs(w).sum()) if self.penalty == "l1" else 0.5 * float(w @ w)
 
     def _weight_vector(self, w: Any) -> Array:
@@ -283,7 +329,7 @@ class Problem:
 
 def _infeasibility(v: Array) -> float:
     """What to divide alpha by to make it feasible for the L1 penalty; 1 if it is."""
-    return max(1.0, float(np.abs(v).max()))
+    return max(1.0, float(np.abs(v).max(initial=0.0)))
 
 
 def _check_vector(name: str, vector: Any, n: int, what: str) -> Array:
@@ -359,6 +405,28 @@ def _conjugates(y, cost, loss, alpha):
         elif alpha[i] != 0.0:
             total = np.inf
     return total
+
+
+@kernel
+def _sides(y, loss, alpha):
+    """Sums of the positive and of the negative alpha_i sign_i, both as positive numbers."""
+    above, below = 0.0, 0.0
+    for i in range(len(alpha)):
+        side = alpha[i] * sign(loss, y[i])
+        if side > 0.0:
+            above += side
+        else:
+            below -= side
+    return above, below
+
+
+@kernel
+def _scale_side(y, loss, alpha, is_above, factor):
+    """Multiply the alpha of one side."""
+    for i in range(len(alpha)):
+        side = alpha[i] * sign(loss, y[i])
+        if side != 0.0 and (side > 0.0) == is_above:
+            alpha[i] *= factor
 
 
 @kernel

@@ -8,7 +8,9 @@ from naive.dual_cd import dual_cd
 from naive.interior_point import interior_point
 from naive.objectives import *  # noqa: F403
 from naive.ocas import ocas
+from naive.primal_cd import primal_cd
 from naive.random import Xorshift  # noqa: F401
+from naive.svmperf import svmperf
 from naive.tron import tron
 
 # Every solver needs an entry here: (X, y, cost, loss, seed) -> iterator over (w, ...) after each pass.
@@ -16,7 +18,9 @@ STEP_BY_STEP = {
     "dual_cd": dual_cd,
     "interior_point": interior_point,
     "tron": tron,
+    "primal_cd": primal_cd,
     "ocas": ocas,
     "cutting_plane": cutting_plane,
     "bmrm": bmrm,
+    "svmperf": svmperf,
 }

@@ -21,10 +21,11 @@ from maxmargin.cli._console import BAD_INPUT, BAD_USAGE, BROKEN_PIPE, INTERRUPTE
 
 _COMMANDS = {
     "train": "train a linear classifier on svmlight data",
+    "select": "choose C by cross validation, for little more than one training",
     "predict": "write the predicted label of every row",
     "evaluate": "accuracy, precision, recall and ROC AUC of a model",
     "info": "what is in a data or model file",
-    "convert": "write a model in LIBLINEAR's format",
+    "convert": "write a model in LIBLINEAR's or LIBSVM's format",
     "solvers": "the solvers, and the losses they take",
     "demo": "see it work on built-in data, in a few seconds",
 }

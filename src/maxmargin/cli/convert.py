@@ -1,11 +1,13 @@
-"""Write a model of maxmargin in LIBLINEAR's format, for LIBLINEAR's predict and whatever else reads its files.
+"""Write a model in LIBLINEAR's or LIBSVM's format, for their own predict and whatever else reads their files.
 
-There is no need for the way back: every command reads LIBLINEAR's models as they are.
+Linear models become LIBLINEAR's, kernel models LIBSVM's. There is no need for the way back from LIBLINEAR: every
+command reads its models as they are.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 
 from maxmargin.cli._console import DONE
 from maxmargin.cli._files import check_writable, read_model, write_liblinear_model
@@ -19,11 +21,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read one, write the other."""
-    from maxmargin.models import is_liblinear
+    from maxmargin.models import is_liblinear, is_libsvm, write_libsvm
 
-    check_writable(arguments.out, over_models_only=True)
+    is_old_libsvm = os.path.isfile(arguments.out) and is_libsvm(arguments.out)
+    check_writable(arguments.out, over_models_only=not is_old_libsvm)
     model = read_model(arguments.model)
     if is_liblinear(arguments.model):
         raise ValueError(f"{arguments.model}: is LIBLINEAR's already; every command reads it as it is")
-    write_liblinear_model(model, arguments.out)
+    if hasattr(model, "support_vectors_"):
+        write_libsvm(arguments.out, model)
+    else:
+        write_liblinear_model(model, arguments.out)
     return DONE

@@ -89,6 +89,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="value of a constant feature, whose weight makes the intercept (1); -1: no intercept, LIBLINEAR's default",
     )
     problem.add_argument(
+        "--free-intercept", action="store_true", help="leave the intercept out of the penalty, as LIBSVM does"
+    )
+    problem.add_argument(
         "--class-weight",
         type=options.class_weight,
         action="append",
@@ -214,7 +217,7 @@ def _check_choices(loss_name: str, penalty: str, arguments: argparse.Namespace) 
     try:
         regression = is_regression(loss_name)
         loss = regressor_loss(loss_name, arguments.epsilon) if regression else classifier_loss(loss_name, penalty)
-        solver_for(arguments.solver, loss, penalty)
+        solver_for(arguments.solver, loss, penalty, arguments.free_intercept)
     except ValueError as error:  # it lists the choices
         raise UsageError(error) from error
     if arguments.liblinear and (loss_name, penalty) not in LIBLINEAR_TYPES:
@@ -260,6 +263,7 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
         "max_time": arguments.max_time,
         "fit_intercept": with_intercept,
         "intercept_scaling": arguments.bias if with_intercept else 1.0,
+        "penalize_intercept": not arguments.free_intercept,
         "n_jobs": arguments.jobs,
         "random_state": arguments.seed,
         "verbose": int(on_a_terminal() and not arguments.quiet),

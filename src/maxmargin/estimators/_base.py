@@ -73,29 +73,48 @@ class LinearEstimator(CallbackSupportMixin, BaseEstimator):
     def _train(self, X: Any, y: Any, sample_weight: Any) -> str | None:
         """All of `fit` but its warning, which is returned if there should be one."""
         started = time.perf_counter()
-        check_numbers(self)
-        loss, seed, n_jobs = self._checked_loss(), seed_of(self.random_state), effective_n_jobs(self.n_jobs)
-        X, y = validate_data(self, X, y, **_ROWS)
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        penalty = getattr(self, "penalty", "l2")
-        solver = solver_for(self.solver, loss, penalty)
-        unlabelled = Problem(
-            X, np.ones(len(y)), self.C, loss, sample_weight=sample_weight, bias=bias, penalty=penalty, n_jobs=n_jobs
-        )
+        unlabelled, y = self._unlabelled(X, y, sample_weight)
+        solver = solver_for(self.solver, unlabelled.loss, unlabelled.penalty, self._has_free_intercept)
         problems = self._problems(unlabelled, y)
 
         def usable(weights: list[Array]) -> dict[str, Any]:
-            return self._usable(*_coefficients(weights, unlabelled.n_features, bias), problems)
+            return self._usable(*self._coefficients(weights, unlabelled), problems)
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         task = FitTask(self, len(problems), usable, {"X": X, "y": y, "metadata": metadata})
-        starts = self._warm_starts(unlabelled, len(problems))
-        results = self._solve(solver, problems, starts, seed, n_jobs, task, started)
+        starts, seed = self._warm_starts(unlabelled, len(problems)), seed_of(self.random_state)
+        results = self._solve(solver, problems, starts, seed, unlabelled.n_jobs, task, started)
         for name, fitted in usable([r.w for r in results]).items():
             setattr(self, name, fitted)
         self._keep(results)
         task.end()
         return None if self.stop_reason_ in ("converged", "callback") else self._complaint(len(y), results)
+
+    def _unlabelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Array]:
+        """The rows with their costs, all parameters checked, as a problem without labels; and the targets."""
+        check_numbers(self)
+        loss, n_jobs = self._checked_loss(), effective_n_jobs(self.n_jobs)
+        seed_of(self.random_state)
+        X, y = validate_data(self, X, y, **_ROWS)
+        problem = Problem(
+            X,
+            np.ones(len(y)),
+            self.C,
+            loss,
+            sample_weight=sample_weight,
+            bias=float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            penalty=getattr(self, "penalty", "l2"),
+            penalize_intercept=not self._has_free_intercept,
+            n_jobs=n_jobs,
+        )
+        return problem, y
+
+    @property
+    def _has_free_intercept(self) -> bool:
+        return bool(self.fit_intercept and not getattr(self, "penalize_intercept", True))
+
+    def _coefficients(self, weights: list[Array], problem: Problem) -> tuple[Array, Array]:
+        return _coefficients(weights, problem.n_features, problem.rows.bias)
 
     def _solve(
         self,

@@ -28,7 +28,7 @@ def check_numbers(estimator: Any) -> None:
         raise ValueError(f"max_time must be positive or None, got {estimator.max_time!r}")
 
 
-def classifier_loss(loss: str | Loss, penalty: str = "l2") -> Loss:
+def classifier_loss(loss: str | Loss, penalty: str = "l2", free_intercept: bool = False) -> Loss:
     """The loss object; the error lists the losses of classifiers, each with the solvers that take it."""
     if penalty not in PENALTIES:
         raise ValueError(f"unknown penalty {penalty!r}; choose one of {', '.join(PENALTIES)}")
@@ -37,7 +37,7 @@ def classifier_loss(loss: str | Loss, penalty: str = "l2") -> Loss:
     loss = losses.get(loss)
     if not losses.is_margin_loss(loss):
         raise ValueError(f"loss {losses.name_of(loss)!r} is for regression: use LinearSVR; {_choices(penalty)}")
-    if not solvers.supporting(loss, penalty):
+    if not solvers.supporting(loss, penalty, free_intercept=free_intercept):
         raise ValueError(f"no solver takes loss {losses.name_of(loss)!r} with this penalty; {_choices(penalty)}")
     return loss
 
@@ -65,15 +65,16 @@ def _choices(penalty: str) -> str:
     return f"a classifier {'' if penalty == 'l2' else f'with penalty {penalty!r} '}takes {listed}"
 
 
-def solver_for(solver: str | Solver, loss: Loss, penalty: str = "l2") -> str | Solver:
-    """A solver object, or "auto"; the error lists the solvers that take the loss and the penalty."""
+def solver_for(solver: str | Solver, loss: Loss, penalty: str = "l2", free_intercept: bool = False) -> str | Solver:
+    """A solver object, or "auto"; the error lists the solvers that take the loss, the penalty and the intercept."""
     if isinstance(solver, Solver) or (isinstance(solver, str) and solver == "auto"):
         return solver
-    able = solvers.supporting(loss, penalty)
+    able = solvers.supporting(loss, penalty, free_intercept=free_intercept)
     if solver not in able:
         is_known = isinstance(solver, str) and solver in solvers.names()
         what = f"solver {solver!r} does not take loss" if is_known else f"unknown solver {solver!r}; for loss"
         kind = "" if penalty == "l2" else f" with penalty {penalty!r}"
+        kind += " and an intercept without penalty" if free_intercept else ""
         raise ValueError(f"{what} {losses.name_of(loss)!r}{kind}: choose one of auto, {', '.join(able)}")
     return solvers.get(solver)
 

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin import kernels
+from maxmargin.estimators._budget_size import DEFAULT_TIME, SHARE_OF_PASSES, Trial, announce, choose
 from maxmargin.estimators._one_vs_rest import _class_factors, _observed_classes
 from maxmargin.estimators._parameters import progress_bar, seed_of
 from maxmargin.kernels import Kernel
@@ -35,7 +36,6 @@ _ROWS = {
     "ensure_all_finite": False,
 }
 _GRAVITY = ["converged", "callback", "max_iter", "max_time", "interrupted"]
-_SHARE_OF_PASSES = 0.7  # of `max_time`, if the coefficients are refitted after the passes
 
 
 class BudgetSVC(ClassifierMixin, BaseEstimator):
@@ -60,8 +60,11 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         Of the polynomial kernel.
     coef0 : float, default=0.0
         Of the polynomial and sigmoid kernels.
-    budget : int, default=500
-        The largest number of support vectors.
+    budget : int or "auto", default=500
+        The largest number of support vectors. "auto": as many as can be trained in `max_time`, or in a minute if that
+        is None, and in a quarter of the machine's memory; seconds of compiling, once a machine, do not count. Some
+        steps are timed to find out, so the choice, and with it the result, depends on the machine. `verbose` shows it
+        before the training starts, as does the logger "maxmargin" at level INFO.
     maintenance : str, default="lookup-wd"
         How to stay within the budget: "lookup-wd", "lookup-h", "gss" and "gss-precise" merge, "remove" and "project" do
         what they say. See `maxmargin.solvers.budget_sgd.BudgetSGD`.
@@ -85,10 +88,12 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
     random_state : int, Generator, RandomState or None, default=None
         Seed of the order in which rows are visited. None is a fixed seed: the same data give the same bits.
     verbose : int, default=0
-        1: show a progress bar on a terminal.
+        1: show a progress bar on a terminal, and what a budget of "auto" has become.
 
     Attributes
     ----------
+    budget_ : int
+        The budget that was used: `budget`, or what "auto" has chosen.
     support_vectors_ : ndarray of shape (n_support, n_features)
         Merged vectors lie between rows, so these are no rows of X in general.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
@@ -134,7 +139,7 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        budget: int = 500,
+        budget: Any = 500,
         maintenance: str = "lookup-wd",
         max_iter: float = 1,
         refit: bool = True,
@@ -202,8 +207,9 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         before = self._start(classes)
         function = self._kernel_function(rows, norms2, weight) if before is None else self._function()
         problem = BudgetProblem(X, codes, len(classes), self.C, sample_weight=weight, class_factors=factors)
-        found = self._find(function, problem, before, started)
-        self.classes_, self.kernel_ = classes, function
+        budget, started = self._size(function, problem, before, started)
+        found = self._find(function, problem, budget, before, started)
+        self.classes_, self.kernel_, self.budget_ = classes, function, budget
         self._keep(*found)
         if self.stop_reason_ in ("max_time", "interrupted") or (self.refit and self.stop_reason_ == "max_iter"):
             warnings.warn(self._complaint(), ConvergenceWarning, stacklevel=2)
@@ -230,6 +236,8 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         if isinstance(self.class_weight, str):
             raise ValueError('class_weight="balanced" needs all of the data; give partial_fit a dict of weights')
         is_first = not hasattr(self, "classes_")
+        if is_first and isinstance(self.budget, str):
+            raise ValueError('budget="auto" needs all of the data; give partial_fit a number of support vectors')
         X, y = validate_data(self, X, y, reset=is_first, **_ROWS)
         check_classification_targets(y)
         rows, norms2 = as_rows(X)
@@ -242,13 +250,14 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         factors = _class_factors(self.class_weight, known, y, weight)
         function = self._kernel_function(rows, norms2, weight) if is_first else self._function()
         problem = BudgetProblem(X, codes, len(known), self.C, sample_weight=weight, class_factors=factors)
-        solver = self._solver(function, 1.0 if self.fit_intercept else 0.0)
+        budget = self.budget_ if isinstance(self.budget, str) else int(self.budget)
+        solver = self._solver(function, budget, 1.0 if self.fit_intercept else 0.0)
         with progress_bar(self.verbose) as bars:
             start = None if is_first else self._state
             result = train(
                 solver, problem, max_time=self.max_time, callbacks=bars, start=start, seed=seed_of(self.random_state)
             )
-        self.classes_, self.kernel_ = known, function
+        self.classes_, self.kernel_, self.budget_ = known, function, budget
         self._keep(result, None, result.state)
         return self
 
@@ -277,8 +286,11 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
             value = getattr(self, name)
             if not isinstance(value, Real) and not (value is None and name == "max_time"):
                 raise ValueError(f"{name} must be a number, got {value!r}")
-        if not (isinstance(self.budget, Integral) and self.budget >= 2):
-            raise ValueError(f"budget must be an integer of at least 2, got {self.budget!r}")
+        is_auto = isinstance(self.budget, str) and self.budget == "auto"
+        if not is_auto and not (isinstance(self.budget, Integral) and int(self.budget) >= 2):
+            raise ValueError(f'budget must be an integer of at least 2 or "auto", got {self.budget!r}')
+        if is_auto and not self.max_iter < math.inf:
+            raise ValueError(f'budget="auto" needs a finite number of passes, got max_iter={self.max_iter!r}')
         if not self.tol >= 0.0:
             raise ValueError(f"tol must be >= 0, got {self.tol!r}")
         if self.max_time is not None and not self.max_time > 0.0:
@@ -305,8 +317,30 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         """The kernel of an earlier fit."""
         return self.kernel_
 
-    def _solver(self, function: Kernel, bias: float, dtype: str = "auto") -> BudgetSGD:
-        return BudgetSGD(function, int(self.budget), self.maintenance, bias=bias, dtype=dtype)
+    def _solver(self, function: Kernel, budget: int, bias: float, dtype: str = "auto") -> BudgetSGD:
+        return BudgetSGD(function, budget, self.maintenance, bias=bias, dtype=dtype)
+
+    def _size(self, function: Kernel, problem: BudgetProblem, before: BudgetState | None, started: float) -> Any:
+        """The budget (of "auto", what fits into the time, unless an earlier fit is gone on with) and the start."""
+        if not isinstance(self.budget, str):
+            return int(self.budget), started
+        if before is not None:
+            return self.budget_, started
+        # The passes that find support vectors for a refit have no intercept; see `_find`.
+        bias, seed = 1.0 if self.fit_intercept else 0.0, seed_of(self.random_state)
+        options = {"bias": bias, "tol": self.tol, "seed": seed, "n_jobs": effective_n_jobs(self.n_jobs)}
+        trial = Trial(
+            lambda budget: self._solver(function, budget, 0.0 if self.refit else bias),
+            problem,
+            float(self.max_iter),
+            options if self.refit else None,
+            seed,
+        )
+        started += trial.compile()
+        limit = DEFAULT_TIME if self.max_time is None else float(self.max_time)
+        plan = choose(trial, max(0.1 * limit, limit - (time.perf_counter() - started)))
+        announce(plan, self.verbose)
+        return plan.budget, started
 
     def _start(self, classes: Array) -> BudgetState | None:
         """The state to go on from, if that is asked for and possible."""
@@ -316,7 +350,7 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         return state if len(state.support.vectors) == self.n_features_in_ else None
 
     def _find(
-        self, function: Kernel, problem: BudgetProblem, before: BudgetState | None, started: float
+        self, function: Kernel, problem: BudgetProblem, budget: int, before: BudgetState | None, started: float
     ) -> tuple[BudgetResult, Refit | None, BudgetState]:
         """Support vectors by passes over the rows, then their coefficients."""
         bias, seed = 1.0 if self.fit_intercept else 0.0, seed_of(self.random_state)
@@ -326,17 +360,17 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
             return None if left is None else max(1e-9, share * left)
 
         with catch_interrupt() as interrupt, progress_bar(self.verbose) as bars:
-            everything = distinct_rows(problem, int(self.budget)) if self.refit and before is None else None
+            everything = distinct_rows(problem, budget) if self.refit and before is None else None
             if everything is not None:
-                result = self._all_rows(function, problem, everything, started)
+                result = self._all_rows(function, problem, budget, everything, started)
             else:
                 # The noise of an intercept disturbs all steps, and it is not needed for finding support vectors.
-                solver = self._solver(function, 0.0 if self.refit else bias)
+                solver = self._solver(function, budget, 0.0 if self.refit else bias)
                 result = train(
                     solver,
                     problem,
                     max_iter=self.max_iter,
-                    max_time=seconds_left(_SHARE_OF_PASSES if self.refit else 1.0),
+                    max_time=seconds_left(SHARE_OF_PASSES if self.refit else 1.0),
                     callbacks=bars,
                     start=before,
                     seed=seed,
@@ -362,16 +396,18 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         state.offset[:] = best.intercepts / state.scale
         return result, best, state
 
-    def _all_rows(self, function: Kernel, problem: BudgetProblem, rows: Array, started: float) -> BudgetResult:
+    def _all_rows(
+        self, function: Kernel, problem: BudgetProblem, budget: int, rows: Array, started: float
+    ) -> BudgetResult:
         """As if a pass had made every row a support vector: there is room for all of them."""
-        state = self._solver(function, 0.0, dtype="float64").init_state(problem, seed_of(self.random_state))
+        state = self._solver(function, budget, 0.0, dtype="float64").init_state(problem, seed_of(self.random_state))
         support, size = state.support, len(rows)
         support.vectors[:, :size] = rows.T
         support.norms2[:size] = np.einsum("jf,jf->j", rows, rows, dtype=np.float64)
         n = len(state.order)
         state = state._replace(counters=Counters(size=size, steps=n, visits=n, violations=n, repeats=n - size))
         seconds = time.perf_counter() - started
-        report = self._solver(function, 0.0).report(problem, state, None)  # type: ignore[arg-type]
+        report = self._solver(function, budget, 0.0).report(problem, state, None)  # type: ignore[arg-type]
         history = {"seconds": seconds, "passes": report.passes, **report.counters}
         return BudgetResult(
             state, {name: np.array([number]) for name, number in history.items()}, "max_iter", 1.0, seconds
@@ -450,3 +486,14 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         from maxmargin.models.estimator import save
 
         save(self, path)
+
+    def export_libsvm(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model, of two classes with integer labels, for LIBSVM's ``svm-predict`` and its like.
+
+        Parameters
+        ----------
+        path : path
+        """
+        from maxmargin.models.libsvm import write_libsvm
+
+        write_libsvm(path, self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,11 @@ class LinearSVC(ClassifierMixin, LinearEstimator):
         1: show a progress bar on a terminal.
     penalty : {"l2", "l1"}, default="l2"
         "l1" has |w|_1 in the place of 1/2 |w|^2, and makes many weights exactly zero.
+    penalize_intercept : bool, default=True
+        False leaves the intercept out of the penalty, as in LIBSVM and scikit-learn's SVC.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        A problem for each class against the rest, or one problem for all classes (by cutting planes; `loss` and
+        `solver` are then of no account).
 
     Attributes
     ----------
@@ -103,6 +109,8 @@ class LinearSVC(ClassifierMixin, LinearEstimator):
         random_state: Any = None,
         verbose: int = 0,
         penalty: str = "l2",
+        penalize_intercept: bool = True,
+        multi_class: str = "ovr",
     ):
         self.C = C
         self.loss = loss
@@ -118,9 +126,40 @@ class LinearSVC(ClassifierMixin, LinearEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.penalty = penalty
+        self.penalize_intercept = penalize_intercept
+        self.multi_class = multi_class
 
     def _checked_loss(self) -> Loss:
-        return classifier_loss(self.loss, self.penalty)
+        return classifier_loss(self.loss, self.penalty, self._has_free_intercept)
+
+    def _train(self, X: Any, y: Any, sample_weight: Any) -> str | None:
+        if self.multi_class == "ovr":
+            return super()._train(X, y, sample_weight)
+        if self.multi_class != "crammer_singer":
+            raise ValueError(f'multi_class must be "ovr" or "crammer_singer", got {self.multi_class!r}')
+        return self._train_all_classes_at_once(X, y, sample_weight)
+
+    def _train_all_classes_at_once(self, X: Any, y: Any, sample_weight: Any) -> str | None:
+        from maxmargin.solvers.bmrm import BMRM
+        from maxmargin.solvers.structured import solve_crammer_singer
+
+        if self.penalty != "l2" or self._has_free_intercept:
+            raise ValueError('multi_class="crammer_singer" takes penalty "l2" and penalises the intercept')
+        problem, y = self._unlabelled(X, y, sample_weight)
+        check_classification_targets(y)
+        rows = OneVsRest(problem, y, self.class_weight)
+        labels = np.searchsorted(rows.classes, y).clip(max=len(rows.classes) - 1)  # rows without weight: any will do
+        weighted = problem.with_labels(problem.y, problem.cost * rows.factors[labels])
+        found = solve_crammer_singer(weighted, labels, tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
+        weights = [found.W[1] - found.W[0]] if len(rows.classes) == 2 else list(found.W)
+        for name, fitted in self._usable(*self._coefficients(weights, problem), rows).items():
+            setattr(self, name, fitted)
+        self.certificate_, self.history_, self.stop_reason_ = found.certificate, found.history, found.stop_reason
+        self.n_iter_, self.solver_, self._states = max(1, math.ceil(found.history["passes"][-1])), BMRM(), None
+        if found.stop_reason == "converged":
+            return None
+        gap = f"relative duality gap of {found.certificate.relative_gap:.1e}"
+        return f"LinearSVC stopped at a {gap}, not yet tol={self.tol:g}. Raise max_iter or max_time, or tol."
 
     def _problems(self, problem: Problem, y: Array) -> OneVsRest:
         check_classification_targets(y)
@@ -214,6 +253,8 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         Seed of the order in which rows are visited. None is a fixed seed: the same data give the same bits.
     verbose : int, default=0
         1: show a progress bar on a terminal.
+    penalize_intercept : bool, default=True
+        False leaves the intercept out of the penalty, as in LIBSVM and scikit-learn's SVC.
 
     Attributes
     ----------
@@ -256,6 +297,7 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        penalize_intercept: bool = True,
     ):
         self.C = C
         self.loss = loss
@@ -270,6 +312,7 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.penalize_intercept = penalize_intercept
 
     def _checked_loss(self) -> Loss:
         return regressor_loss(self.loss, self.epsilon)

@@ -25,6 +25,7 @@ def pack(estimator: Any) -> tuple[dict[str, Any], Arrays]:
         "kernel": pack_kernel(estimator.kernel_),
         "training": {"stop_reason": estimator.stop_reason_, "n_iter": int(estimator.n_iter_)},
         "state": {
+            "budget": int(estimator.budget_),
             "n": float(state.n),
             "counters": [None if math.isnan(number) else number for number in map(float, state.counters)],
         },
@@ -65,12 +66,16 @@ def restore(estimator: Any, info: dict[str, Any], arrays: Arrays) -> None:
         raise ValueError(f"counters {counters} do not fit {len(vectors)} support vectors")
     if stream.shape != (1,) or stream.dtype != np.uint64 or stream[0] == 0:
         raise ValueError("not the state of a stream of random numbers")
-    support = as_support(vectors, vectors.dtype, capacity=max(len(vectors), int(estimator.budget) + 1))
+    budget = info["state"]["budget"]
+    if not isinstance(budget, int) or budget < max(2, len(vectors)):
+        raise ValueError(f"a budget of {budget!r} does not fit {len(vectors)} support vectors")
+    support = as_support(vectors, vectors.dtype, capacity=budget + 1)
     support.norms2[: len(vectors)] = norms2  # as they were computed, to the last bit
     room = np.zeros((n_outputs, len(support.norms2)))
     room[:, : len(vectors)] = alpha
     state = BudgetState(support, room, np.array(offset), np.zeros(0, np.uint32), stream, n, counters)
     estimator.kernel_ = unpack_kernel(info["kernel"])
+    estimator.budget_ = budget
     estimator.n_features_in_ = vectors.shape[1]
     estimator._keep_state(state)
     training = info["training"]

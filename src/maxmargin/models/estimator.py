@@ -26,6 +26,7 @@ _HOME = {
     "LinearSVC": "maxmargin.estimators.linear",
     "LinearSVR": "maxmargin.estimators.linear",
     "BudgetSVC": "maxmargin.estimators.budget",
+    "StructuralSVC": "maxmargin.estimators.measures",
 }
 
 Arrays = dict[str, np.ndarray]

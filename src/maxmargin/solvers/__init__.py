@@ -18,9 +18,11 @@ _LINEAR = {  # name: (module, class); imported when asked for
     "dual_cd": ("maxmargin.solvers.dual_cd", "DualCD"),
     "interior_point": ("maxmargin.solvers.interior_point", "InteriorPoint"),
     "tron": ("maxmargin.solvers.tron", "Tron"),
+    "primal_cd": ("maxmargin.solvers.primal_cd", "PrimalCD"),
     "ocas": ("maxmargin.solvers.ocas", "OCAS"),
     "cutting_plane": ("maxmargin.solvers.cutting_plane", "CuttingPlane"),
     "bmrm": ("maxmargin.solvers.bmrm", "BMRM"),
+    "svmperf": ("maxmargin.solvers.svmperf", "SVMPerf"),
 }
 
 
@@ -47,10 +49,14 @@ def get(solver: str | Solver) -> Solver:
     return getattr(importlib.import_module(module), name)()
 
 
-def supporting(loss: Loss, penalty: str = "l2") -> list[str]:
-    """Names of the solvers that take a loss with this penalty."""
+def supporting(loss: Loss, penalty: str = "l2", *, free_intercept: bool = False) -> list[str]:
+    """Names of the solvers that take a loss with this penalty, and an intercept without one if that is asked for."""
     able = {name: get(name) for name in names()}
-    return [name for name, s in able.items() if isinstance(loss, s.losses) and penalty in s.penalties]
+    return [
+        name
+        for name, s in able.items()
+        if isinstance(loss, s.losses) and penalty in s.penalties and (s.takes_free_intercept or not free_intercept)
+    ]
 
 
 def solve(problem: Problem, solver: str | Solver = "auto", *, tol: float = 1e-3, **options: Any) -> Result:

@@ -8,6 +8,10 @@ places that the data decide.
 The certificate needs no dual variable for each row: no plane exceeds the risk anywhere, so the reduced problem's least
 value F_t(w_t) is a proven bound. (In terms of rows, alpha_i is the mean over the planes of -C_i u_i, weighed by the
 planes' own alpha; see `_risk` for the u_i.)
+
+An intercept that is not penalised is found anew at every point that matters, as the best one for the other weights:
+that takes the rows' outputs and no look at X. Planes are then of the risk with the best intercept, and have no slope
+along it; see `_free_intercept`.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from maxmargin import losses
 from maxmargin.losses import QUADRATIC_DUAL
 from maxmargin.problem import Certificate, Problem
 from maxmargin.rows import Array, n_stored
+from maxmargin.solvers._free_intercept import balanced_plane, best_shift
 from maxmargin.solvers._hessian import dot
 from maxmargin.solvers._planes import Planes, add_plane, no_planes, reduce, scaled
 from maxmargin.solvers._risk import Risk, SumOfLosses, plane_blocks
@@ -100,10 +105,12 @@ class Bundle(Solver):
         if start is not None:
             w, planes = self._warm_start(problem, key, start, planes)
             z = problem.decision(w)
+        if problem.has_free_intercept:
+            w, z = centred(problem, w, z)
         state = BundleState(
             w=w,
             z=z,
-            primal=0.5 * dot(w, w) + self.risk.value(problem, z, z, 0.0, p),
+            primal=penalty(problem, w) + self.risk.value(problem, z, z, 0.0, p),
             w_t=w,
             z_t=z.copy(),
             bound=0.0,
@@ -119,6 +126,13 @@ class Bundle(Solver):
         if planes.n > self.has_zero_plane:
             return self._reduce(problem, state)
         return self._begin_plane(problem, state)
+
+    def linearize(self, problem: Problem, z: Array, z_t: Array, k: float, p: Array) -> float:
+        """Coefficients of the rows in the plane that touches the risk where outputs are z + k (z_t - z); its offset."""
+        if not problem.has_free_intercept:
+            return self.risk.linearize(problem, z, z_t, k, p)
+        outputs = z + k * (z_t - z)
+        return balanced_plane(problem, outputs + best_shift(problem, outputs), p)
 
     def _begin_plane(self, problem: Problem, state: BundleState) -> BundleState:
         b = self.touch(problem, state)
@@ -141,8 +155,10 @@ class Bundle(Solver):
         if isinstance(start, BundleState) and start.key == key:
             return w, scaled(start.planes, float(np.sum(problem.cost)) / start.cost)
         if alpha is not None and type(self.risk) is SumOfLosses:
-            alpha = _within_bounds(problem, alpha)
+            alpha = problem.balanced(_within_bounds(problem, alpha))
             v = problem.weights(alpha)
+            if problem.has_free_intercept:
+                v[-1] = 0.0
             return w, add_plane(none, -v, problem.dual(alpha) + 0.5 * dot(v, v), problem.n_jobs)
         return w, none
 
@@ -221,8 +237,13 @@ def _next_phase(solver: Bundle, problem: Problem, state: BundleState) -> BundleS
     """All rows were visited: on from the outputs to the next plane, or from the plane to the reduced problem."""
     started = time.perf_counter()
     if state.course.phase == _PLANE:
+        if problem.has_free_intercept:
+            state.a[-1] = 0.0  # as it is but for rounding
         state = state._replace(planes=add_plane(state.planes, state.a, state.b, problem.n_jobs))
         return _timed(solver._reduce(problem, state), "reduced", started)
+    if problem.has_free_intercept:
+        w_t, z_t = centred(problem, state.w_t, state.z_t)
+        state = state._replace(w_t=w_t, z_t=z_t)
     state = _moved(solver.improve(problem, state), iterations=state.course.iterations + 1)
     state, started = _timed(state, "line_search", started), time.perf_counter()
     return _timed(solver._begin_plane(problem, state), "plane", started)
@@ -235,10 +256,24 @@ def _timed(state: BundleState, part: str, started: float) -> BundleState:
 
 def keep_better(solver: Bundle, problem: Problem, state: BundleState) -> BundleState:
     """Let w_t be the best point if it is."""
-    primal = 0.5 * dot(state.w_t, state.w_t) + solver.risk.value(problem, state.z_t, state.z_t, 0.0, state.p)
+    primal = penalty(problem, state.w_t) + solver.risk.value(problem, state.z_t, state.z_t, 0.0, state.p)
     if primal >= state.primal:
         return state
     return state._replace(w=state.w_t, z=state.z_t.copy(), primal=primal)
+
+
+def penalty(problem: Problem, w: Array) -> float:
+    """1/2 |w|^2 or |w|_1, over the weights that are penalised."""
+    if problem.has_free_intercept:
+        w = w[:-1]
+    return float(np.abs(w).sum()) if problem.penalty == "l1" else 0.5 * dot(w, w)
+
+
+def centred(problem: Problem, w: Array, z: Array) -> tuple[Array, Array]:
+    """The point, and its outputs, with the best free intercept."""
+    shift, w = best_shift(problem, z), w.copy()
+    w[-1] += shift / problem.rows.bias
+    return w, z + shift
 
 
 # ---------------------------------------------------------------- warm starts
@@ -251,10 +286,11 @@ def _key(problem: Problem, risk: Risk) -> int:
     """
     weights = 0.5 + np.arange(problem.n_weights) * _GOLDEN % 1.0
     shares = np.round(problem.cost / problem.cost.max(), 12)
-    key = zlib.crc32(f"{risk!r} {losses.name_of(problem.loss)} {tuple(problem.loss)} {problem.n_weights}".encode())
+    loss = f"{losses.name_of(problem.loss)} {tuple(problem.loss)}"
+    key = zlib.crc32(f"{risk!r} {loss} {problem.n_weights} {problem.penalty}".encode())
     for array in (problem.decision(weights), problem.y, shares):
         key = zlib.crc32(array.data, key)
-    return key
+    return zlib.crc32(b"free intercept", key) if problem.has_free_intercept else key
 
 
 def _within_bounds(problem: Problem, alpha: Array) -> Array:

@@ -27,7 +27,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin._jit import DENSE_MATH, kernel
+from maxmargin._jit import kernel
+
+# Sums here must not be reordered (no `DENSE_MATH`): a kernel within a kernel is then vectorised in one way by the process
+# that compiles it and in another by those that load it from the cache, and a working set can hang on the last bit.
 
 _DEPENDENT = 1e-13  # of a diagonal entry: what is left of it when a plane depends on others
 _ROUNDING = 4.0 * 2.0**-52  # relative to the numbers that a gradient is summed of
@@ -96,7 +99,7 @@ def solve_reduced(gram, b, n, alpha, order, factor, n_working, shift):
     return n_working, n_steps
 
 
-@kernel(fastmath=DENSE_MATH)
+@kernel
 def _gradient(gram, b, alpha, order, n_working, gradient, noise):
     """b - H alpha, and how exact it can be."""
     for k in range(len(gradient)):
@@ -139,7 +142,7 @@ def _longest(alpha, order, n_working, delta):
     return length, first
 
 
-@kernel(fastmath=DENSE_MATH)
+@kernel
 def _append(gram, order, factor, n_working, k, shift):
     """Let plane k enter the working set."""
     line = factor[n_working]
@@ -155,7 +158,7 @@ def _append(gram, order, factor, n_working, k, shift):
     order[n_working] = k
 
 
-@kernel(fastmath=DENSE_MATH)
+@kernel
 def _remove(order, factor, n_working, place):
     """Let the plane at this place of the working set leave it; rotations make the factor triangular again."""
     last = n_working - 1
@@ -174,7 +177,7 @@ def _remove(order, factor, n_working, place):
             factor[r, c + 1] = cosine * y - sine * x
 
 
-@kernel(fastmath=DENSE_MATH)
+@kernel
 def _direction(factor, order, n_working, gradient, delta, ones):
     """The step to the solution of the working set's system: the part of M^-1 g whose sum is zero."""
     for i in range(n_working):  # both right sides at once

@@ -3,12 +3,14 @@
 Dual coordinate descent is the fastest start on sparse data with many features, and hopeless where C |x|^2 is large and
 rows are many; second-order methods need a handful of passes there, each of which builds an n x n matrix. So:
 
-* An L1 penalty has one solver, and the logistic loss has Newton's method.
+* An L1 penalty: primal coordinate descent, or cutting planes for a loss with a kink. Logistic loss: Newton's method.
 * A smooth loss with few features: Newton's method, unless rows are sparse and C |x|^2 <= 1, where two or three passes
   of coordinate descent are all it takes.
 * A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate, else the interior point.
 * Many features: coordinate descent. With more rows than features and a smooth loss, Newton's method with conjugate
   gradients after it; with fewer rows, which can nearly be separated, that is no help.
+* An intercept without penalty is beyond coordinate descent: Newton's method for a smooth loss; for one with a kink the
+  interior point, or with many features OCAS.
 
 This is a guess; the certified gap is the judge. While a first solver runs, its gap tells how many passes it will need:
 if they cost more than all of the second one, that one goes on from the solution so far. The first look
@@ -49,10 +51,15 @@ _FIRST_LOOK = 0.2  # share of the second solver's price that the first may cost 
 
 def plan(problem: Problem) -> list[Solver]:
     """Solvers for a problem, in the order in which to try them."""
-    able = solvers.supporting(problem.loss, problem.penalty)
+    penalty, is_free = problem.penalty, problem.has_free_intercept
+    able = solvers.supporting(problem.loss, penalty, free_intercept=is_free)
     if not able:
-        takers = [name for name in losses.names() if solvers.supporting(losses.get(name), problem.penalty)]
-        kind = "" if problem.penalty == "l2" else f" with penalty {problem.penalty!r}"
+        takers = [
+            name for name in losses.names() if solvers.supporting(losses.get(name), penalty, free_intercept=is_free)
+        ]
+        kind = "" if penalty == "l2" else f" with penalty {penalty!r}"
+        if is_free:
+            kind += " and penalize_intercept=False"
         raise ValueError(
             f"no solver takes loss {losses.name_of(problem.loss)!r}{kind} yet; "
             f"there are solvers for {', '.join(takers) or 'none'}"
@@ -63,10 +70,12 @@ def plan(problem: Problem) -> list[Solver]:
 def _order(problem: Problem) -> list[str]:
     n = problem.n_weights
     if problem.penalty == "l1":
-        return ["primal_cd"]
+        return ["bmrm"] if _has_kink(problem) else ["primal_cd"]
     if isinstance(problem.loss, losses.Logistic):
         return ["tron"]
     second = "interior_point" if _has_kink(problem) else "tron"
+    if problem.has_free_intercept:
+        return ["ocas"] if _has_kink(problem) and n > _SOME_FEATURES else [second]
     if n > _SOME_FEATURES:
         return ["dual_cd"] if _has_kink(problem) or n >= problem.n_rows else ["dual_cd", "tron"]
     difficulty = float(problem.cost @ problem.norms2) / problem.n_rows

@@ -58,6 +58,7 @@ class Solver:
     name: ClassVar[str]
     losses: ClassVar[tuple[type, ...]]
     penalties: ClassVar[tuple[str, ...]] = ("l2",)
+    takes_free_intercept: ClassVar[bool] = False  # an intercept that the penalty is not over
     max_passes: ClassVar[float] = 1000.0  # where `max_iter=None` ends
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: State | None = None) -> State:
@@ -206,7 +207,9 @@ def _check_arguments(
             f"solver {solver.name!r} does not take loss {losses.name_of(problem.loss)!r}; it takes {taken}"
         )
     if problem.penalty not in solver.penalties:
-        raise ValueError(_no_such_penalty(solver, problem))
+        raise ValueError(_cannot(solver, problem, f"penalty {problem.penalty!r}"))
+    if problem.has_free_intercept and not solver.takes_free_intercept:
+        raise ValueError(_cannot(solver, problem, "an intercept without penalty (penalize_intercept=False)"))
     if not tol >= 0.0:
         raise ValueError(f"tol must be >= 0, got {tol!r}")
     if max_iter is not None and not max_iter > 0:
@@ -215,11 +218,11 @@ def _check_arguments(
         raise ValueError(f"max_time must be positive or None, got {max_time!r}")
 
 
-def _no_such_penalty(solver: Solver, problem: Problem) -> str:
+def _cannot(solver: Solver, problem: Problem, what: str) -> str:
     from maxmargin.solvers import supporting
 
-    able = ", ".join(supporting(problem.loss, problem.penalty))
-    return f"solver {solver.name!r} does not take penalty {problem.penalty!r}; " + (
+    able = ", ".join(supporting(problem.loss, problem.penalty, free_intercept=problem.has_free_intercept))
+    return f"solver {solver.name!r} does not take {what}; " + (
         f"for loss {losses.name_of(problem.loss)!r} these do: {able}" if able else "with this loss no solver does yet"
     )
 

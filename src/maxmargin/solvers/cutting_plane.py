@@ -47,6 +47,7 @@ class CuttingPlane(Bundle):
     """
 
     name: ClassVar[str] = "cutting_plane"
+    takes_free_intercept: ClassVar[bool] = True
 
     def update(self, problem: Problem, state: BundleState, goal: Goal) -> BundleState:
         """Go on with the iteration: outputs of w_t, the plane there, the reduced problem (3)."""
@@ -58,4 +59,4 @@ class CuttingPlane(Bundle):
 
     def touch(self, problem: Problem, state: BundleState) -> float:
         """The next plane touches the risk at w_t (5)."""
-        return self.risk.linearize(problem, state.z_t, state.z_t, 0.0, state.p)
+        return self.linearize(problem, state.z_t, state.z_t, 0.0, state.p)

@@ -32,7 +32,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from maxmargin.problem import Problem
-from maxmargin.solvers._bundle import Bundle, BundleState, advance
+from maxmargin.solvers._bundle import Bundle, BundleState, advance, centred, penalty
+from maxmargin.solvers._free_intercept import best_step
 from maxmargin.solvers._hessian import dot
 from maxmargin.solvers.base import Goal
 
@@ -61,6 +62,7 @@ class OCAS(Bundle):
     mix: float = 0.1
 
     name: ClassVar[str] = "ocas"
+    takes_free_intercept: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0.0 < self.mix <= 1.0:
@@ -72,6 +74,8 @@ class OCAS(Bundle):
 
     def improve(self, problem: Problem, state: BundleState) -> BundleState:
         """The best point on the line (7)."""
+        if problem.has_free_intercept:
+            return self._improve_with_best_intercept(problem, state)
         w_b, direction = state.w, state.w_t - state.w
         k = self.risk.line_search(problem, state.z, state.z_t, dot(direction, direction), dot(w_b, direction))
         w = w_b + k * direction
@@ -80,6 +84,19 @@ class OCAS(Bundle):
             state = state._replace(w=w, z=state.p, p=state.z, primal=primal)
         return state
 
+    def _improve_with_best_intercept(self, problem: Problem, state: BundleState) -> BundleState:
+        """The best point on the line (7) for R with the best intercept everywhere, as nearly as it must be.
+
+        By convexity the plane at w_c cuts off w_t if F is nowhere on the line less than F(w_b) by `mix` times the gap.
+        """
+        direction, n = state.w_t - state.w, problem.n_penalized
+        A0, B0 = dot(direction[:n], direction[:n]), dot(state.w[:n], direction[:n])
+        enough, risk = 0.2 * self.mix * (state.primal - state.bound), state.primal - penalty(problem, state.w)
+        k = best_step(problem, state.z, state.z_t, A0, B0, risk, enough)
+        w, z = centred(problem, state.w + k * direction, state.z + k * (state.z_t - state.z))
+        primal = penalty(problem, w) + self.risk.value(problem, z, z, 0.0, state.p)
+        return state._replace(w=w, z=z, primal=primal) if primal < state.primal else state
+
     def touch(self, problem: Problem, state: BundleState) -> float:
         """The plane at w_c (8)."""
-        return self.risk.linearize(problem, state.z, state.z_t, self.mix, state.p)
+        return self.linearize(problem, state.z, state.z_t, self.mix, state.p)

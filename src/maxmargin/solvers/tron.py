@@ -28,6 +28,9 @@ What differs from the papers, and why:
 Where it is slow: more features than a matrix can have, large C, and rows that can nearly be separated. Conjugate
 gradients then take hundreds of products with H for a step, and steps are cut short by rows that come into the margin
 on the way. Dual coordinate descent has no such trouble there.
+
+An intercept that is not penalised has no entry of its own in the I of H, and P may be flat along it, where D_i is zero
+for all rows. `_damping` then stands in for that entry: it vanishes with the gradient, and with it from the last steps.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ import numpy as np
 from maxmargin.gram import cholesky, cholesky_solve, one_blas_thread
 from maxmargin.problem import Certificate, Problem
 from maxmargin.rows import CSR, Array, n_stored
+from maxmargin.solvers._free_intercept import balanced_gap
 from maxmargin.solvers._hessian import (
     SMOOTH,
     add_column_squares,
@@ -68,6 +72,8 @@ _ROUNDING = 1e-10  # differences of P below this share of it tell nothing
 _STALE = 0.1  # relative change of D_i up to which a row stays in the matrix as it is
 _CHEAP = 10.0  # products with H for whose price a matrix is bought at once
 _MOST_FEATURES = 2048  # of a matrix
+_STEEPEST = 1e-3  # of the curvature along a free intercept that all costs together stand for: the most to add to it
+_TRACE = 1e-14  # and the least
 
 
 class Trial(NamedTuple):
@@ -116,6 +122,7 @@ class TronState(NamedTuple):
     D: Array
     gradient: Array
     primal: float  # infinite before the first evaluation
+    gap: float  # P(w) - D(alpha), alpha_i = -C_i phi'(t_i)
     s: Array  # the step from it
     trial: Trial
     cg: CG
@@ -151,6 +158,7 @@ class Tron(Solver):
 
     name: ClassVar[str] = "tron"
     losses: ClassVar[tuple[type, ...]] = SMOOTH
+    takes_free_intercept: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.method not in _METHODS:
@@ -165,9 +173,8 @@ class Tron(Solver):
         course = Course(_EVALUATE, 0, int(np.count_nonzero(problem.cost)), 0, 0, 0)
         cg, matrix = CG(0, nothing, nothing, nothing, 0.0), Matrix(np.zeros((0, 0)), nothing)
         trial, work = _trial(problem, w), gram_work(problem)
-        return TronState(
-            w, nothing, nothing, nothing, math.inf, np.zeros(n), trial, cg, matrix, nothing, 0.0, 0.0, work, course
-        )
+        point = w, nothing, nothing, nothing, math.inf, math.inf
+        return TronState(*point, np.zeros(n), trial, cg, matrix, nothing, 0.0, 0.0, work, course)
 
     def update(self, problem: Problem, state: TronState, goal: Goal) -> TronState:
         """Visit rows, for a block of work or as far as the goal's passes allow."""
@@ -193,7 +200,7 @@ class Tron(Solver):
         return Report(
             passes=course.visits / course.rows,
             primal=state.primal if is_evaluated else math.nan,
-            dual=state.primal - _gap(state) if is_evaluated else math.nan,
+            dual=state.primal - state.gap if is_evaluated else math.nan,
             believes=_is_reached(state, goal),
             counters={"steps": course.steps, "products": course.products},
         )
@@ -202,20 +209,22 @@ class Tron(Solver):
         """No pass: P and its gradient at w were summed over the rows when w was reached."""
         if state.primal == math.inf:
             return problem.certificate(state.w)
-        return Certificate(state.primal, state.primal - _gap(state), _gap(state))
+        return Certificate(state.primal, state.primal - state.gap, state.gap)
 
 
 def _norm(v: Array) -> float:
     return math.sqrt(dot(v, v))
 
 
-def _gap(state: TronState) -> float:
+def _gap(problem: Problem, z: Array, gradient: Array, primal: float) -> float:
     """P(w) - D(alpha), alpha_i = -C_i phi'(t_i); no loss is negative, so zero is a dual bound, too."""
-    return min(0.5 * dot(state.gradient, state.gradient), state.primal)
+    if problem.has_free_intercept:
+        return min(balanced_gap(problem, z, _norm(gradient[:-1])), primal)
+    return min(0.5 * dot(gradient, gradient), primal)
 
 
 def _is_reached(state: TronState, goal: Goal) -> bool:
-    return state.primal < math.inf and _gap(state) <= goal.tol * state.primal
+    return state.primal < math.inf and state.gap <= goal.tol * state.primal
 
 
 def _with(state: TronState, **course: int) -> TronState:
@@ -248,7 +257,9 @@ def _part(problem: Problem, state: TronState, last_visit: int) -> tuple[int, int
 
 
 def _trial(problem: Problem, w: Array, step: float = 1.0) -> Trial:
-    return Trial(w, np.zeros(problem.n_rows), w.copy(), 0.0, step)
+    gradient = w.copy()  # of the penalty; rows are added
+    gradient[problem.n_penalized :] = 0.0
+    return Trial(w, np.zeros(problem.n_rows), gradient, 0.0, step)
 
 
 def _to_trial(problem: Problem, state: TronState, step: float) -> TronState:
@@ -264,13 +275,15 @@ def _evaluate(problem: Problem, state: TronState, begin: int, end: int, blocks: 
 
 def _accept(problem: Problem, state: TronState, primal: float) -> TronState:
     w, z, gradient, _, _ = state.trial
-    return state._replace(w=w, z=z, D=curvatures(problem, z), gradient=gradient, primal=primal)
+    gap = _gap(problem, z, gradient, primal)
+    return state._replace(w=w, z=z, D=curvatures(problem, z), gradient=gradient, primal=primal, gap=gap)
 
 
 def _judge_point(solver: Tron, problem: Problem, state: TronState, goal: Goal) -> TronState:
     """Take the trial for the next point, or not, and begin a new step; or look for a better point on the line."""
     w, z, gradient, risk, step = state.trial
-    primal = 0.5 * dot(w, w) + risk
+    penalized = w[: problem.n_penalized]
+    primal = 0.5 * dot(penalized, penalized) + risk
     if state.primal == math.inf:
         state = _accept(problem, state, primal)
         state = state._replace(norm_at_start=_norm(gradient), radius=_norm(gradient))
@@ -291,7 +304,8 @@ def _judge_point(solver: Tron, problem: Problem, state: TronState, goal: Goal) -
 
 def _best_step(problem: Problem, state: TronState, dz: Array) -> float:
     """Where P is least along s, to a tenth of its slope: Newton's method in one variable, kept in an interval."""
-    ws, ss, slope_at_0 = dot(state.w, state.s), dot(state.s, state.s), dot(state.gradient, state.s)
+    w, s, slope_at_0 = state.w[: problem.n_penalized], state.s[: problem.n_penalized], dot(state.gradient, state.s)
+    ws, ss = dot(w, s), dot(s, s)
     step, low, high = 1.0, 0.0, math.inf
     for _ in range(100):
         first, second = slope(problem, state.z, dz, step)
@@ -302,7 +316,7 @@ def _best_step(problem: Problem, state: TronState, dz: Array) -> float:
             high = step
         else:
             low = step
-        step -= first / second
+        step -= first / second if second > 0.0 else math.inf
         if not low < step < high:
             step = 0.5 * (low + high) if high < math.inf else 2.0 * low
         elif high == math.inf:
@@ -354,13 +368,35 @@ def _preconditioner(solver: Tron, problem: Problem, state: TronState) -> Any:
     if solver.method == "trust_region":
         return 1.0
     share = state.D[state.D > 0.0].sum() / problem.cost[problem.cost > 0.0].sum()
-    return 1.0 + _MIX * share * state.columns
+    M = 1.0 + _MIX * share * state.columns
+    if problem.has_free_intercept:  # its entry of H is known, and there is no identity to mix it with
+        M[-1] = share * state.columns[-1] + _damping(problem, state)
+    return M
+
+
+def _identity(problem: Problem, state: TronState, p: Array) -> Array:
+    """What H has beside the rows, times p."""
+    p = p.copy()
+    if problem.has_free_intercept:
+        p[-1] *= _damping(problem, state)
+    return p
+
+
+def _damping(problem: Problem, state: TronState) -> float:
+    """What to add to the curvature along a free intercept: where the rows have little, as much as keeps steps short.
+
+    A step along it alone then changes no output by more than one, or the rows' own curvature is of the size of that
+    of all costs. Near the optimum there is no slope to go by, and nothing but a trace is added.
+    """
+    bias = problem.rows.bias
+    of_rows, of_costs = bias * bias * float(state.D.sum()), bias * bias * float(problem.cost.sum())
+    return max(min(abs(bias * state.gradient[-1]), _STEEPEST * of_costs) - of_rows, _TRACE * of_costs)
 
 
 def _begin_conjugate_gradients(solver: Tron, problem: Problem, state: TronState) -> TronState:
     r = -state.gradient
     p = r / _preconditioner(solver, problem, state)
-    cg = CG(0, r, p, p.copy(), dot(r, p))
+    cg = CG(0, r, p, _identity(problem, state, p), dot(r, p))
     return _with(state._replace(cg=cg, s=np.zeros(len(r))), phase=_MULTIPLY, position=0)
 
 
@@ -380,7 +416,8 @@ def _after_product(solver: Tron, problem: Problem, state: TronState, goal: Goal)
     n, r, p, Hp, rho = state.cg
     norm, s = _norm(state.gradient), state.s
     is_last = n + 1 >= len(s) + 10
-    enough = math.sqrt(goal.tol * state.primal)  # leaves half of the gap that is allowed
+    # Leaves half of the gap that is allowed. (How much of it a free intercept takes depends on the rows.)
+    enough = 0.0 if problem.has_free_intercept else math.sqrt(goal.tol * state.primal)
     step = rho / dot(p, Hp)
     if solver.method == "trust_region":
         target = max(_XI * norm, enough)  # (11)
@@ -392,7 +429,7 @@ def _after_product(solver: Tron, problem: Problem, state: TronState, goal: Goal)
     Mr = r / _preconditioner(solver, problem, state)
     old_rho, rho = rho, dot(r, Mr)
     p = Mr + (rho / old_rho) * p
-    state = state._replace(s=s, cg=CG(n + 1, r, p, p.copy(), rho))
+    state = state._replace(s=s, cg=CG(n + 1, r, p, _identity(problem, state, p), rho))
     state = _with(state, position=0, products=state.course.products + 1)
     if is_last or _norm(r) <= target:
         return _to_trial(problem, state, 1.0)
@@ -450,7 +487,7 @@ def _build(problem: Problem, state: TronState, begin: int, end: int, blocks: int
 def _after_matrix(solver: Tron, problem: Problem, state: TronState, goal: Goal) -> TronState:
     """The Newton step -H^-1 g."""
     n = problem.n_weights
-    H = state.matrix.gram[:n, :n] + np.eye(n)
+    H = state.matrix.gram[:n, :n] + np.diag(_identity(problem, state, np.ones(n)))
     with one_blas_thread():
         s = cholesky_solve(H, cholesky(H), -state.gradient)
     return _to_trial(problem, state._replace(s=s), 1.0)
