@@ -762,8 +762,14 @@ def test_place_of_a_value_that_is_not_finite_is_named(two, value, name, storage)
             {"loss": "logistic", "solver": "dual_cd"},
             r"solver 'dual_cd' does not take loss 'logistic': choose one of auto, .*tron",
         ),
-        ({"loss": "squared_error"}, r"loss 'squared_error' is for regression; a classifier takes hinge \("),
-        ({"loss": EpsilonInsensitive(0.1)}, "loss 'epsilon_insensitive' is for regression; a classifier takes hinge"),
+        (
+            {"loss": "squared_error"},
+            r"loss 'squared_error' is for regression: use LinearSVR; a classifier takes hinge \(",
+        ),
+        (
+            {"loss": EpsilonInsensitive(0.1)},
+            "loss 'epsilon_insensitive' is for regression: use LinearSVR; a classifier takes hinge",
+        ),
         ({"loss": Huber(-1.0)}, r"parameters of Huber\(delta=-1.0\) must be finite and positive"),
         ({"loss": 3}, "loss must be a name"),
         ({"solver": "dcd"}, "unknown solver 'dcd'; for loss 'squared_hinge': choose one of auto, dual_cd"),

@@ -86,7 +86,7 @@ def test_w_belongs_to_alpha_and_the_dual_is_kept_in_step(loss, order):
 def test_alpha_stays_within_its_bounds_exactly(loss):
     X, y = samples.sample(loss, n_rows=25)
     problem = Problem(X, y, 0.3, loss)
-    alpha = solve(problem, tol=0.0, max_iter=20).alpha
+    alpha = solve(problem, "dual_cd", tol=0.0, max_iter=20).alpha
     lowest, highest = naive.conjugate_domain(loss)
     assert np.all(-alpha / problem.cost >= lowest)
     assert np.all(-alpha / problem.cost <= highest)

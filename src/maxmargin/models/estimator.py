@@ -150,10 +150,11 @@ def _restore_linear(estimator: Any, info: dict[str, Any], arrays: Arrays, rows: 
         training = info["training"]
         certificates = [Certificate(*map(float, numbers)) for numbers in arrays["certificates"]]
         histories = _unpack_histories(arrays)
-        if not len(certificates) == len(histories) == rows:
-            raise ValueError(f"{len(certificates)} certificates and {len(histories)} histories of {rows} problems")
-        estimator.certificate_ = certificates[0] if rows == 1 else certificates
-        estimator.history_ = histories[0] if rows == 1 else histories
+        problems = 1 if getattr(estimator, "multi_class", "ovr") == "crammer_singer" else rows
+        if not len(certificates) == len(histories) == problems:
+            raise ValueError(f"{len(certificates)} certificates and {len(histories)} histories of {problems} problems")
+        estimator.certificate_ = certificates[0] if problems == 1 else certificates
+        estimator.history_ = histories[0] if problems == 1 else histories
         estimator.stop_reason_, estimator.n_iter_ = str(training["stop_reason"]), int(training["n_iter"])
         estimator.solver_ = _decode(training["solver"])
 

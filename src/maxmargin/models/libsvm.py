@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import kernels
 from maxmargin._files import atomic_write
 
 _INT_MAX = 2**31 - 1
@@ -96,7 +95,9 @@ def is_libsvm(path: str | os.PathLike[str]) -> bool:
         return file.read(9) == b"svm_type "
 
 
-def _kernel_lines(function: kernels.Kernel) -> list[str]:
+def _kernel_lines(function: Any) -> list[str]:
+    from maxmargin import kernels  # brings Numba with it
+
     lines = [f"kernel_type {_KERNEL_TYPES[kernels.name_of(function)]}"]
     return lines + [f"{name} {value:.17g}" for name, value in function._asdict().items()]
 
