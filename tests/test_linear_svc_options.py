@@ -40,9 +40,9 @@ def test_a_free_intercept_is_libsvms(make):
 def test_a_free_intercept_of_each_class():
     several = LinearSVC(loss="hinge", penalize_intercept=False, tol=1e-7).fit(X, Y3)
     for k, label in enumerate(several.classes_):
-        alone = LinearSVC(loss="hinge", penalize_intercept=False, tol=1e-7).fit(X, Y3 == label)
+        alone = LinearSVC(loss="hinge", penalize_intercept=False, tol=1e-7).fit(X, label == Y3)
         np.testing.assert_allclose(several.intercept_[k], alone.intercept_[0], atol=1e-2)
-    with pytest.raises(ValueError, match="intercept without penalty: choose one of auto, .*interior_point"):
+    with pytest.raises(ValueError, match=r"intercept without penalty: choose one of auto, .*interior_point"):
         LinearSVC(loss="hinge", penalize_intercept=False, solver="dual_cd").fit(X, Y)
     # Without an intercept there is none to be free.
     assert LinearSVC(solver="dual_cd", fit_intercept=False, penalize_intercept=False).fit(X, Y).intercept_ == [0.0]

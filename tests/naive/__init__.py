@@ -6,10 +6,13 @@ They take a dense X, and share nothing with the code under test but the tags tha
 from naive.cutting_plane import bmrm, cutting_plane
 from naive.dual_cd import dual_cd
 from naive.interior_point import interior_point
+from naive.lbfgs import lbfgs
 from naive.objectives import *  # noqa: F403
 from naive.ocas import ocas
+from naive.online_lbfgs import online_lbfgs
 from naive.primal_cd import primal_cd
 from naive.random import Xorshift  # noqa: F401
+from naive.sub_lbfgs import sub_lbfgs
 from naive.svmperf import svmperf
 from naive.tron import tron
 
@@ -23,4 +26,7 @@ STEP_BY_STEP = {
     "cutting_plane": cutting_plane,
     "bmrm": bmrm,
     "svmperf": svmperf,
+    "lbfgs": lbfgs,
+    "sub_lbfgs": sub_lbfgs,
+    "olbfgs": online_lbfgs,
 }

@@ -23,6 +23,9 @@ _LINEAR = {  # name: (module, class); imported when asked for
     "cutting_plane": ("maxmargin.solvers.cutting_plane", "CuttingPlane"),
     "bmrm": ("maxmargin.solvers.bmrm", "BMRM"),
     "svmperf": ("maxmargin.solvers.svmperf", "SVMPerf"),
+    "lbfgs": ("maxmargin.solvers.lbfgs", "LBFGS"),
+    "sub_lbfgs": ("maxmargin.solvers.sub_lbfgs", "SubLBFGS"),
+    "olbfgs": ("maxmargin.solvers.online_lbfgs", "OnlineLBFGS"),
 }
 
 

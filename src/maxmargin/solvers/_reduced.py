@@ -29,8 +29,8 @@ import numpy as np
 
 from maxmargin._jit import kernel
 
-# Sums here must not be reordered (no `DENSE_MATH`): a kernel within a kernel is then vectorised in one way by the process
-# that compiles it and in another by those that load it from the cache, and a working set can hang on the last bit.
+# Sums must not be reordered here (no `DENSE_MATH`): a kernel within a kernel is then vectorised one way by the process
+# that compiles it and another way by those that load it from the cache, and a working set can hang on the last bit.
 
 _DEPENDENT = 1e-13  # of a diagonal entry: what is left of it when a plane depends on others
 _ROUNDING = 4.0 * 2.0**-52  # relative to the numbers that a gradient is summed of
