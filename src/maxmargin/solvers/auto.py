@@ -6,15 +6,16 @@ rows are many; second-order methods need a handful of passes there, each of whic
 * An L1 penalty: primal coordinate descent, or cutting planes for a loss with a kink. Logistic loss: Newton's method.
 * A smooth loss with few features: Newton's method, unless rows are sparse and C |x|^2 <= 1, where two or three passes
   of coordinate descent are all it takes.
-* A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate, else the interior point.
+* A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate. Else the interior point; if rows are
+  dense, subLBFGS before it, which is several times as fast where it is not slow.
 * Many features: coordinate descent. With more rows than features and a smooth loss, Newton's method with conjugate
   gradients after it; with fewer rows, which can nearly be separated, that is no help.
 * An intercept without penalty is beyond coordinate descent: Newton's method for a smooth loss; for one with a kink the
   interior point, or with many features OCAS.
 
 This is a guess; the certified gap is the judge. While a first solver runs, its gap tells how many passes it will need:
-if they cost more than all of the second one, that one goes on from the solution so far. The first look
-comes early enough that a wrong guess costs a fifth of the second solver's time. ``python -m benchmarks choice`` is the
+if they cost more than all of the second one, that one goes on from the solution so far. The first look comes early
+enough that a wrong guess costs a fifth of the second solver's time, or two fifths. ``python -m benchmarks choice`` is the
 table that justifies the numbers below.
 
 Nothing here looks at the clock, so the same problem takes the same course everywhere.
@@ -46,6 +47,7 @@ _ITERATIONS = {
 _CONJUGATE_GRADIENTS = 120.0  # passes of coordinate descent that Newton's method costs without a matrix: 30 to 300
 _FAR = 0.1  # relative gap above which the dual objective tells more than the gap
 _WORK = 2e10  # stored values that the last solver may visit if there is no other limit: a minute or two
+_FILLED = 30.0  # passes of subLBFGS before which its gap tells nothing: its memory has to be filled
 _FIRST_LOOK = 0.2  # share of the second solver's price that the first may cost before it is judged
 
 
@@ -83,7 +85,7 @@ def _order(problem: Problem) -> list[str]:
         is_dense = isinstance(problem.rows, Dense)
         too_hard = _HARD if _has_kink(problem) else 0.0 if is_dense else _EASY
         if difficulty > too_hard:
-            return [second]
+            return ["sub_lbfgs", second] if _has_kink(problem) and is_dense else [second]
     return ["dual_cd", second]
 
 
@@ -91,8 +93,8 @@ def _has_kink(problem: Problem) -> bool:
     return isinstance(problem.loss, (losses.Hinge, losses.EpsilonInsensitive))
 
 
-def price(problem: Problem, solver: Solver) -> float:
-    """What a solver will cost, roughly, in passes of dual coordinate descent."""
+def price(problem: Problem, solver: Solver, first: str = "dual_cd") -> float:
+    """What a solver will cost, roughly, in passes of the first one."""
     from maxmargin.gram import row_cost
 
     if problem.n_weights > _SOME_FEATURES:
@@ -100,7 +102,7 @@ def price(problem: Problem, solver: Solver) -> float:
     stored = n_stored(problem.rows) / problem.n_rows
     of_iteration = row_cost(problem.rows) + 3.0 * stored + 90.0  # nanoseconds a row: matrix, passes, barriers
     factor = 0.1 * problem.n_weights**3 / problem.n_rows
-    of_visit = 5.0 * (stored + 4.0)
+    of_visit = 5.0 * (stored + 4.0) if first == "dual_cd" else 2.0 * (stored + 10.0)
     return _ITERATIONS[solver.name] * (of_iteration + factor) / of_visit
 
 
@@ -112,7 +114,7 @@ def solve_auto(problem: Problem, *, tol: float = 1e-3, **options: Any) -> Result
     """
     todo, result = _left_to_do(plan(problem), options.get("checkpoint")), None
     for solver, after in zip(todo, [*todo[1:], None]):
-        watch = {} if after is None else _watch(tol, price(problem, after))
+        watch = {} if after is None else _watch(tol, price(problem, after, solver.name), solver.name)
         if after is None and options.get("max_iter") is None:
             options["max_iter"] = max(solver.max_passes, _WORK / (n_stored(problem.rows) + 4.0 * problem.n_rows))
         if result is None:
@@ -145,9 +147,9 @@ def _forget(checkpoint: Any) -> None:
 # ---------------------------------------------------------------- the watch
 
 
-def _watch(tol: float, patience: float) -> dict[str, Any]:
+def _watch(tol: float, patience: float, solver: str) -> dict[str, Any]:
     """Arguments of `run`: when to look, and how to judge."""
-    first_look = min(max(_FIRST_LOOK * patience, 2.0), 10.0)
+    first_look = _FILLED if solver == "sub_lbfgs" else min(max(_FIRST_LOOK * patience, 2.0), 10.0)
     return {"check_every": first_look, "give_up": _is_hopeless(tol, patience, first_look)}
 
 
