@@ -15,7 +15,7 @@ rows are many; second-order methods need a handful of passes there, each of whic
 
 This is a guess; the certified gap is the judge. While a first solver runs, its gap tells how many passes it will need:
 if they cost more than all of the second one, that one goes on from the solution so far. The first look comes early
-enough that a wrong guess costs a fifth of the second solver's time, or two fifths. ``python -m benchmarks choice`` is the
+enough that a wrong guess costs a fifth of the second solver's time, or two. ``python -m benchmarks choice`` is the
 table that justifies the numbers below.
 
 Nothing here looks at the clock, so the same problem takes the same course everywhere.
