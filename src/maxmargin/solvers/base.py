@@ -60,6 +60,7 @@ class Solver:
     penalties: ClassVar[tuple[str, ...]] = ("l2",)
     takes_free_intercept: ClassVar[bool] = False  # an intercept that the penalty is not over
     max_passes: ClassVar[float] = 1000.0  # where `max_iter=None` ends
+    accuracy: ClassVar[float] = 0.0  # relative gap that a stochastic method reaches in these passes; 0: any
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: State | None = None) -> State:
         """State before the first step; `start` is a state or result to begin from (warm start)."""
