@@ -77,20 +77,6 @@ def test_ranges_of_rows_add_up(density):
         np.testing.assert_allclose(moment, full.T @ c, rtol=1e-12, atol=1e-12)
 
 
-def test_no_more_results_wait_than_there_are_threads():
-    """Each is a matrix: a thread that is ahead of the sum has to wait for it."""
-    begun = []
-
-    def work(item):
-        begun.append(item)
-        return item
-
-    results = gram._in_order(work, range(100), 3)
-    for k in range(100):
-        assert next(results) == k
-        assert len(begun) <= k + 1 + 3
-
-
 # ---------------------------------------------------------------- the factor
 
 

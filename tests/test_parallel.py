@@ -4,11 +4,12 @@ import itertools
 import os
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
 
-from maxmargin.parallel import effective_n_jobs, map_blocks, map_ordered
+from maxmargin.parallel import effective_n_jobs, imap_ordered, map_blocks, map_ordered
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, 16])
@@ -42,6 +43,57 @@ def test_errors_reach_the_caller(n_jobs):
         map_ordered(refuse_two, range(5), n_jobs)
 
 
+def test_of_several_errors_the_first_items_is_raised():
+    both_have_begun = threading.Barrier(2, timeout=10)
+    begun = []
+
+    def fail(item):
+        begun.append(item)
+        both_have_begun.wait()
+        time.sleep(0.0 if item else 0.05)
+        raise ValueError(f"item {item}")
+
+    with pytest.raises(ValueError, match="item 0"):
+        map_ordered(fail, range(50), n_jobs=2)
+    assert sorted(begun) == [0, 1]
+
+
+def test_calls_within_calls_end():
+    """More of them than there are threads: whoever waits for a thread works meanwhile."""
+
+    def depth(k):
+        return 1 if k == 0 else sum(map_ordered(depth, [k - 1] * 3, n_jobs=3))
+
+    assert map_ordered(depth, [4] * 4, n_jobs=4) == [81] * 4
+
+
+def test_threads_are_kept():
+    def count():
+        return sum(thread.name.startswith("maxmargin") for thread in threading.enumerate())
+
+    before = count()
+    for _ in range(50):
+        meeting = threading.Barrier(2, timeout=10)
+        map_ordered(lambda _, meeting=meeting: meeting.wait(), range(2), n_jobs=2)
+        time.sleep(0.002)  # a thread says that it is idle after its work is done
+    assert 1 <= count() < before + 10
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_has_threads_of_its_own():
+    map_ordered(lambda item: item, range(4), n_jobs=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # that forks of threaded programs may hang
+        child = os.fork()
+    if child == 0:
+        meeting, done = threading.Barrier(2, timeout=10), False
+        try:
+            done = sorted(map_ordered(lambda _: meeting.wait(), range(2), n_jobs=2)) == [0, 1]
+        finally:
+            os._exit(0 if done else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
 def test_a_sum_over_blocks_has_the_same_bits_for_any_number_of_threads(n_jobs):
     numbers = np.random.default_rng(0).normal(size=10_000) * 10.0 ** np.arange(10_000).clip(0, 16)
@@ -49,6 +101,20 @@ def test_a_sum_over_blocks_has_the_same_bits_for_any_number_of_threads(n_jobs):
     sums = map_blocks(lambda begin, end: numbers[begin:end].sum(), borders, n_jobs)
     in_order = [numbers[begin:end].sum() for begin, end in itertools.pairwise(borders)]
     assert sums == in_order
+
+
+def test_no_more_results_wait_than_there_are_threads():
+    """Each may be a matrix: a thread that is ahead of the caller has to wait for it."""
+    begun = []
+
+    def work(item):
+        begun.append(item)
+        return item
+
+    results = imap_ordered(work, range(100), 3)
+    for k in range(100):
+        assert next(results) == k
+        assert len(begun) <= k + 1 + 3
 
 
 def test_blocks_are_between_neighbouring_borders():

@@ -15,18 +15,14 @@ import contextlib
 import functools
 import itertools
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from maxmargin._jit import DENSE_MATH, generic, kernel
+from maxmargin.parallel import imap_ordered
 from maxmargin.rows import CSR, Array, Dense, Rows, add_row, n_features, n_rows, n_stored, n_weights
-
-A = TypeVar("A")
-T = TypeVar("T")
 
 Weigh = Callable[[int, int], tuple[Array, Array]]
 
@@ -88,7 +84,7 @@ def add_weighted_gram(
         scaled = scaled[: _scale_rows(rows, d, c, scaled, part, lo)]
         return scaled.T @ scaled, part  # numpy knows this product, and takes syrk
 
-    for products, part in _in_order(block, itertools.pairwise(_borders(rows, begin, end, by_products)), n_jobs):
+    for products, part in imap_ordered(block, itertools.pairwise(_borders(rows, begin, end, by_products)), n_jobs):
         gram += products
         moment += part
 
@@ -119,20 +115,6 @@ def _borders(rows: Rows, begin: int, end: int, by_products: bool) -> list[int]:
         size = max(_BLOCK_ROWS, _BLOCK_VALUES // max(1, n_weights(rows)))
         inner = np.linspace(begin, end, max(1, (end - begin) // size) + 1).astype(np.int64)[1:-1]
     return [begin, *map(int, inner), end]
-
-
-def _in_order(function: Callable[[A], T], items: Iterable[A], n_jobs: int) -> Iterator[T]:
-    """`map` over threads, with no more results alive than threads at work: each is as large as the whole sum."""
-    if n_jobs == 1:
-        yield from map(function, items)
-        return
-    remaining = iter(items)
-    with ThreadPoolExecutor(n_jobs) as pool:
-        ahead = deque(pool.submit(function, item) for item in itertools.islice(remaining, n_jobs))
-        while ahead:
-            result = ahead.popleft().result()
-            ahead.extend(pool.submit(function, item) for item in itertools.islice(remaining, 1))
-            yield result
 
 
 # ---------------------------------------------------------------- the rows of a block
