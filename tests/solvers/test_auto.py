@@ -31,8 +31,14 @@ def test_the_plan_follows_shape_loss_and_difficulty():
     wide = samples.csr(RNG.normal(size=(20, 4000)) * (RNG.random((20, 4000)) < 0.01))
     y = Y[:20]
     assert planned(X, Y, C=1.0, loss="hinge") == ["dual_cd", "interior_point"]
-    assert planned(X, Y, C=100.0, loss="hinge") == ["sub_lbfgs", "interior_point"]
-    assert planned(samples.csr(X), Y, C=100.0, loss="hinge") == ["interior_point"]
+    assert planned(X, Y, C=100.0, loss="hinge") == ["interior_point"]
+    many, labels = np.tile(X, (5, 1)), np.tile(Y, 5)
+    holey = samples.csr(many * (np.arange(6) < 2))
+    for full in (many, samples.csr(many)):
+        assert planned(full, labels, C=100.0, loss="hinge") == ["sub_lbfgs", "interior_point"]
+        assert planned(full, labels, C=1.0, loss="hinge") == ["dual_cd", "sub_lbfgs", "interior_point"]
+        assert planned(full, many[:, 0], C=100.0, loss="epsilon_insensitive") == ["sub_lbfgs", "interior_point"]
+    assert planned(holey, labels, C=100.0, loss="hinge") == ["interior_point"]
     assert planned(X, Y, C=1e-4, loss="squared_hinge") == ["tron"]
     assert planned(samples.csr(X), Y, C=1e-4, loss="squared_hinge") == ["dual_cd", "tron"]
     assert planned(samples.csr(X), Y, C=1.0, loss="squared_hinge") == ["tron"]
@@ -42,7 +48,6 @@ def test_the_plan_follows_shape_loss_and_difficulty():
     large = samples.csr(np.eye(3500, 3100))
     assert planned(large, np.tile([1.0, -1.0], 1750), C=100.0, loss="squared_hinge") == ["dual_cd", "tron"]
     assert planned(wide[:, :2000], y, C=100.0, loss="squared_hinge") == ["dual_cd", "tron"]
-    assert planned(X, X[:, 0], C=100.0, loss="epsilon_insensitive") == ["sub_lbfgs", "interior_point"]
 
 
 def test_the_price_of_a_matrix_grows_with_the_features():

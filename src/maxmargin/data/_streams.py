@@ -69,11 +69,12 @@ class Batch(NamedTuple):
     fraction: float  # how much of all sources has been read, between 0 and 1; 0 if not known
 
 
-def read_batches(sources: list[Source]) -> Generator[Batch, None, None]:
-    """The text of all sources, one after the other.
+def read_batches(sources: list[Source], batch_bytes: int | None = None) -> Generator[Batch, None, None]:
+    """The text of all sources, one after the other, about so many bytes at a time.
 
     Two buffers take turns: a batch stays valid while the next one is read, no longer.
     """
+    batch_bytes = batch_bytes or _BATCH_BYTES
     sizes = [_size(source) for source in sources]
     total = 0 if None in sizes else sum(size or 0 for size in sizes)
     buffers = [np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.uint8)]
@@ -82,7 +83,7 @@ def read_batches(sources: list[Source]) -> Generator[Batch, None, None]:
         with ExitStack() as stack:
             raw = stack.enter_context(_open(source))
             stream = stack.enter_context(_unpack(raw, source))
-            n_bytes = _BATCH_BYTES if stream is not raw or size is None else min(_BATCH_BYTES, size + 1)
+            n_bytes = batch_bytes if stream is not raw or size is None else min(batch_bytes, size + 1)
             for text in _whole_lines(stream, source, buffers, n_bytes):
                 yield Batch(source, text, min(1.0, (n_before + raw.n_read) / total) if total else 0.0)
             n_before += raw.n_read

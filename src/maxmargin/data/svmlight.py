@@ -20,7 +20,7 @@ import numpy as np
 from maxmargin.data._columns import INT32_MAX, Columns
 from maxmargin.data._line import SvmlightError
 from maxmargin.data._loader import Loader, read_ahead
-from maxmargin.data._streams import as_sources, read_batches
+from maxmargin.data._streams import Source, as_sources, read_batches
 from maxmargin.data._writer import format_rows, open_for_writing
 from maxmargin.parallel import effective_n_jobs
 
@@ -123,6 +123,23 @@ def load_svmlight(
     array([ 1., -1.])
     """
     sources = as_sources(path_or_paths)
+    dtype, n_features, counts_from = checked_options(dtype, n_features, zero_based)
+    n_threads = effective_n_jobs(n_jobs)
+    with ExitStack() as stack:
+        batches = stack.enter_context(closing(read_batches(sources)))
+        pool = stack.enter_context(ThreadPoolExecutor(n_threads)) if n_threads > 1 else None
+        loader = Loader(dtype, n_features, counts_from, bool(query_id), pool)
+        for batch in read_ahead(batches, pool):
+            loader.add(batch)
+    columns = loader.finish()
+    if not columns.n_rows:
+        raise no_rows(sources)
+    X = as_csr(columns, n_features or loader.n_features)
+    return (X, columns.labels, columns.queries) if query_id else (X, columns.labels)
+
+
+def checked_options(dtype: Any, n_features: int | None, zero_based: Any) -> tuple[Any, int | None, bool | str]:
+    """The options of a reader, in their plain types."""
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype}")
@@ -130,23 +147,17 @@ def load_svmlight(
         raise ValueError(f"n_features must be at least 1, got {n_features}")
     if zero_based not in (True, False, "auto"):
         raise ValueError(f'zero_based must be True, False or "auto", got {zero_based!r}')
-    n_threads = effective_n_jobs(n_jobs)
-    with ExitStack() as stack:
-        batches = stack.enter_context(closing(read_batches(sources)))
-        pool = stack.enter_context(ThreadPoolExecutor(n_threads)) if n_threads > 1 else None
-        counts_from = zero_based if zero_based == "auto" else bool(zero_based)
-        loader = Loader(dtype, n_features, counts_from, bool(query_id), pool)
-        for batch in read_ahead(batches, pool):
-            loader.add(batch)
-    columns = loader.finish()
-    if not columns.n_rows:
-        more = f" (and {len(sources) - 1} more)" if len(sources) > 1 else ""
-        raise SvmlightError(f"{sources[0].name}{more}: there is no row, only blank lines and comments if anything")
-    X = _as_csr(columns, n_features or loader.n_features)
-    return (X, columns.labels, columns.queries) if query_id else (X, columns.labels)
+    return dtype, n_features, zero_based if zero_based == "auto" else bool(zero_based)
 
 
-def _as_csr(columns: Columns, n_features: int) -> csr_matrix:
+def no_rows(sources: list[Source]) -> SvmlightError:
+    """The error for sources without any row."""
+    more = f" (and {len(sources) - 1} more)" if len(sources) > 1 else ""
+    return SvmlightError(f"{sources[0].name}{more}: there is no row, only blank lines and comments if anything")
+
+
+def as_csr(columns: Columns, n_features: int) -> csr_matrix:
+    """The matrix around the columns' own arrays."""
     from scipy.sparse import csr_matrix
 
     index_dtype = np.int64 if max(n_features, columns.n_values) > INT32_MAX else np.int32

@@ -6,17 +6,17 @@ rows are many; second-order methods need a handful of passes there, each of whic
 * An L1 penalty: primal coordinate descent, or cutting planes for a loss with a kink. Logistic loss: Newton's method.
 * A smooth loss with few features: Newton's method, unless rows are sparse and C |x|^2 <= 1, where two or three passes
   of coordinate descent are all it takes.
-* A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate. Else the interior point; if rows are
-  dense, subLBFGS before it, which is several times as fast where it is not slow.
+* A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate. Then the interior point; before it,
+  if there are many rows with few zeros, subLBFGS, which is several times as fast where it is not slow.
 * Many features: coordinate descent. With more rows than features and a smooth loss, Newton's method with conjugate
   gradients after it; with fewer rows, which can nearly be separated, that is no help.
 * An intercept without penalty is beyond coordinate descent: Newton's method for a smooth loss; for one with a kink the
   interior point, or with many features OCAS.
 
-This is a guess; the certified gap is the judge. While a first solver runs, its gap tells how many passes it will need:
-if they cost more than all of the second one, that one goes on from the solution so far. The first look comes early
-enough that a wrong guess costs a fifth of the second solver's time, or two. ``python -m benchmarks choice`` is the
-table that justifies the numbers below.
+This is a guess; the certified gap is the judge. While a solver runs, its gap tells how many passes it will need: if
+they cost more than all of the last one, the next goes on from the solution so far. The first look comes early enough
+that a wrong guess costs a fifth of the last solver's time, or two. ``python -m benchmarks choice`` is the table that
+justifies the numbers below.
 
 Nothing here looks at the clock, so the same problem takes the same course everywhere.
 """
@@ -33,7 +33,7 @@ import numpy as np
 
 from maxmargin import losses, solvers
 from maxmargin.problem import Problem
-from maxmargin.rows import Dense, n_stored
+from maxmargin.rows import CSR, n_stored
 from maxmargin.solvers.base import Result, Solver, run
 
 _FEW_FEATURES = 1000  # for which a method that factors an n x n matrix is quick
@@ -47,8 +47,10 @@ _ITERATIONS = {
 _CONJUGATE_GRADIENTS = 120.0  # passes of coordinate descent that Newton's method costs without a matrix: 30 to 300
 _FAR = 0.1  # relative gap above which the dual objective tells more than the gap
 _WORK = 2e10  # stored values that the last solver may visit if there is no other limit: a minute or two
+_FULL = 0.4  # share of the values that are stored, from which on rows count as full
+_MANY_ROWS = 10_000  # from which on an iteration of the interior point is much more than one of subLBFGS
 _FILLED = 30.0  # passes of subLBFGS before which its gap tells nothing: its memory has to be filled
-_FIRST_LOOK = 0.2  # share of the second solver's price that the first may cost before it is judged
+_FIRST_LOOK = 0.2  # share of the last solver's price that the first may cost before it is judged
 
 
 def plan(problem: Problem) -> list[Solver]:
@@ -81,12 +83,13 @@ def _order(problem: Problem) -> list[str]:
     if n > _SOME_FEATURES:
         return ["dual_cd"] if _has_kink(problem) or n >= problem.n_rows else ["dual_cd", "tron"]
     difficulty = float(problem.cost @ problem.norms2) / problem.n_rows
-    if n <= _FEW_FEATURES and problem.n_rows >= n:
-        is_dense = isinstance(problem.rows, Dense)
-        too_hard = _HARD if _has_kink(problem) else 0.0 if is_dense else _EASY
-        if difficulty > too_hard:
-            return ["sub_lbfgs", second] if _has_kink(problem) and is_dense else [second]
-    return ["dual_cd", second]
+    if n > _FEW_FEATURES or problem.n_rows < n:
+        return ["dual_cd", second]
+    if not _has_kink(problem):
+        return ["dual_cd", second] if isinstance(problem.rows, CSR) and difficulty <= _EASY else [second]
+    is_full = n_stored(problem.rows) >= _FULL * problem.n_rows * problem.n_features
+    after = ["sub_lbfgs", second] if is_full and problem.n_rows >= _MANY_ROWS else [second]
+    return after if difficulty > _HARD else ["dual_cd", *after]
 
 
 def _has_kink(problem: Problem) -> bool:
@@ -113,9 +116,10 @@ def solve_auto(problem: Problem, *, tol: float = 1e-3, **options: Any) -> Result
     begins where that solver began.)
     """
     todo, result = _left_to_do(plan(problem), options.get("checkpoint")), None
-    for solver, after in zip(todo, [*todo[1:], None]):
-        watch = {} if after is None else _watch(tol, price(problem, after, solver.name), solver.name)
-        if after is None and options.get("max_iter") is None:
+    for solver in todo:
+        is_last = solver is todo[-1]
+        watch = {} if is_last else _watch(tol, price(problem, todo[-1], solver.name), solver.name)
+        if is_last and options.get("max_iter") is None:
             options["max_iter"] = max(solver.max_passes, _WORK / (n_stored(problem.rows) + 4.0 * problem.n_rows))
         if result is None:
             result = run(solver, problem, tol=tol, **watch, **options)
