@@ -9,10 +9,12 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from maxmargin import kernels, losses, measures, solvers
+    from maxmargin.data.stream import stream_svmlight
     from maxmargin.data.svmlight import load_svmlight, save_svmlight
     from maxmargin.estimators.budget import BudgetSVC
     from maxmargin.estimators.linear import LinearSVC, LinearSVR
     from maxmargin.estimators.measures import StructuralSVC
+    from maxmargin.estimators.online import OnlineSVC
     from maxmargin.estimators.selection import LinearSVCCV
     from maxmargin.models.estimator import load
     from maxmargin.paths import RegularizationPath, path
@@ -26,6 +28,7 @@ _HOME = {
     "LinearSVC": "maxmargin.estimators.linear",
     "LinearSVCCV": "maxmargin.estimators.selection",
     "LinearSVR": "maxmargin.estimators.linear",
+    "OnlineSVC": "maxmargin.estimators.online",
     "Problem": "maxmargin.problem",
     "RegularizationPath": "maxmargin.paths",
     "StructuralSVC": "maxmargin.estimators.measures",
@@ -34,6 +37,7 @@ _HOME = {
     "path": "maxmargin.paths",
     "save_svmlight": "maxmargin.data.svmlight",
     "solve": "maxmargin.solvers",
+    "stream_svmlight": "maxmargin.data.stream",
 }
 _MODULES = ("kernels", "losses", "measures", "solvers")
 
@@ -43,6 +47,7 @@ __all__ = [
     "LinearSVC",
     "LinearSVCCV",
     "LinearSVR",
+    "OnlineSVC",
     "Problem",
     "RegularizationPath",
     "StructuralSVC",
@@ -56,6 +61,7 @@ __all__ = [
     "save_svmlight",
     "solve",
     "solvers",
+    "stream_svmlight",
 ]
 
 

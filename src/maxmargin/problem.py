@@ -2,16 +2,17 @@
 
     min_w  P(w) = R(w) + sum_i C_i phi(t_i),      t_i = sign_i x_i'w - target_i
 
-with C_i = C x class weight x sample weight and R(w) = 1/2 |w|^2 or, with the L1 penalty, |w|_1 = sum_j |w_j|: the
-objective of LIBLINEAR, and of scikit-learn's LinearSVC. In the scaling of Pegasos and SGD, lambda/2 |w|^2 +
+with C_i = C x class weight x sample weight and R(w) = 1/2 |w|^2 or a norm Omega(w), such as |w|_1 with the L1 penalty
+(`penalties`): the objective of LIBLINEAR, and of scikit-learn's LinearSVC. In the scaling of Pegasos and SGD, lambda/2 |w|^2 +
 1/m sum_i phi(t_i), lambda is 1 / (C m). `losses` says what sign and target are, and what the dual problem looks like.
 
 No dual value exceeds any primal value, so any alpha shows how far any w can be from the optimum:
 
     P(w) - P(w*) <= P(w) - D(alpha) = 1/2 |w - v|^2 + sum_i slack_i,      v = sum_i alpha_i sign_i x_i.
 
-With the L1 penalty alpha must keep every |v_j| <= 1, and the first term is sum_j |w_j| - w_j v_j. Zero is in the domain
-of every conjugate, so any alpha becomes feasible when it is divided by the largest |v_j|.
+If R is a norm, alpha must keep its dual norm Omega*(v) <= 1 (every |v_j| <= 1 with the L1 penalty), and the first term
+is Omega(w) - w'v. Zero is in the domain of every conjugate, so any alpha becomes feasible when it is divided by
+Omega*(v).
 
 If the intercept's weight is not penalised, R is over the other weights, as is the first term of the gap, and alpha must
 keep the balance  sum_i alpha_i sign_i = 0: without it the least value of the Lagrangian is minus infinity. Any alpha
@@ -25,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin import losses
+from maxmargin import losses, penalties
 from maxmargin._jit import kernel
 from maxmargin.losses import Loss, argument, conjugate, derivative, sign, slack, target, value
 from maxmargin.parallel import effective_n_jobs, map_blocks
@@ -44,8 +45,8 @@ from maxmargin.rows import (
     row_dot,
 )
 
-PENALTIES = "l2", "l1"
-_ROUNDING = 1e-9  # by which a |v_j| may exceed 1, or a side the other: `alpha` is then drawn back, not refused
+PENALTIES = penalties.NAMES
+_ROUNDING = 1e-9  # by which the dual norm of v may exceed 1, or a side the other: `alpha` is then drawn back, not refused
 
 
 class Certificate(NamedTuple):
@@ -81,8 +82,8 @@ class Problem:
         Factors of C, row by row. Weight 2 is a row given twice, weight 0 a row left out.
     bias : float
         Value of a virtual constant column, whose weight is the intercept divided by `bias`; 0: no intercept.
-    penalty : {"l2", "l1"}
-        1/2 |w|^2, or |w|_1, which makes many weights exactly zero.
+    penalty : {"l2", "l1", "l2_norm", "linf"}
+        1/2 |w|^2; |w|_1, which makes many weights exactly zero; |w|_2; or the largest |w_j|. See `penalties`.
     penalize_intercept : bool
         Whether the penalty includes the weight of the constant column, as LIBLINEAR's does. If not, the intercept is
         free, as LIBSVM's is: no shift of the features or of a regression's targets changes the other weights.
@@ -122,8 +123,7 @@ class Problem:
             raise ValueError(f"C must be a positive finite number, got {C!r}")
         if not np.isfinite(bias):
             raise ValueError(f"bias must be a finite number, got {bias!r}")
-        if penalty not in PENALTIES:
-            raise ValueError(f"unknown penalty {penalty!r}; choose one of {', '.join(PENALTIES)}")
+        penalties.check(penalty)
         loss = losses.get(loss)
         rows, norms2 = as_rows(X, bias)
         if n_rows(rows) == 0:
@@ -203,8 +203,8 @@ class Problem:
                 return -np.inf
             alpha = self.balanced(alpha)
         v = self.weights(alpha)[: self.n_penalized]
-        if self.penalty == "l1":
-            scale = _infeasibility(v)
+        if penalties.is_norm(self.penalty):
+            scale = penalties.infeasibility(self.penalty, v)
             if scale > 1.0 + _ROUNDING:
                 return -np.inf
             return float(-_conjugates(self.y, self.cost, self.loss, alpha / scale))
@@ -248,11 +248,13 @@ class Problem:
     def dual_point(self, w: Array) -> Array:
         """A feasible alpha for any w: alpha_i = -C_i phi'(t_i), optimal when w is.
 
-        With a free intercept it is then `balanced`. With the L1 penalty, a part of it: alpha divided by the largest
-        |v_j|, if that is more than 1.
+        With a free intercept it is then `balanced`. With a penalty that is a norm, a part of it: alpha divided by the
+        dual norm of v (for L1 the largest |v_j|), if that is more than 1.
         """
         alpha = self.balanced(self._slopes(self._weight_vector(w)))
-        return alpha / _infeasibility(self.weights(alpha)[: self.n_penalized]) if self.penalty == "l1" else alpha
+        if not penalties.is_norm(self.penalty):
+            return alpha
+        return alpha / penalties.infeasibility(self.penalty, self.weights(alpha)[: self.n_penalized])
 
     def _slopes(self, w: Array) -> Array:
         """-C_i phi'(t_i) of every row."""
@@ -276,19 +278,20 @@ class Problem:
         w : ndarray of shape (n_weights,)
         alpha : ndarray of shape (n_rows,), optional
             Dual variables. Without them the point ``dual_point(w)`` is used: valid for every w, and tight at the
-            optimum of a smooth loss. With the L1 penalty they are divided by the largest |v_j|, if they must be, and
-            with a free intercept they are `balanced` first.
+            optimum of a smooth loss. With a penalty that is a norm they are divided by the dual norm of v (for L1 the
+            largest |v_j|), if they must be, and with a free intercept they are `balanced` first.
         belongs : bool
-            Promise that w is ``weights(alpha)``, which saves a pass over the data. Without effect for the L1 penalty
-            and for a free intercept.
+            Promise that w is ``weights(alpha)``, which saves a pass over the data. Without effect for penalties
+            that are norms and for a free intercept.
         """
         w = self._weight_vector(w)
         if alpha is None:
             alpha, belongs = self._slopes(w), False
         alpha, n = self.balanced(alpha), self.n_penalized
-        if self.penalty == "l1":
+        is_norm = penalties.is_norm(self.penalty)
+        if is_norm:
             v = self.weights(alpha)[:n]
-            scale = _infeasibility(v)
+            scale = penalties.infeasibility(self.penalty, v)
             alpha, v = alpha / scale, v / scale
         sums = map_blocks(
             lambda lo, hi: _risk_and_slack(self.rows, self.y, self.cost, self.loss, w, alpha, lo, hi),
@@ -297,8 +300,8 @@ class Problem:
         )
         primal = self._regulariser(w) + sum(risk for risk, _ in sums)
         gap = sum(slacks for _, slacks in sums)
-        if self.penalty == "l1":
-            gap += float(np.sum(np.abs(w[:n]) - w[:n] * v))
+        if is_norm:
+            gap += penalties.conjugate_gap(self.penalty, w[:n], v)
         elif self.has_free_intercept or not belongs:
             distance = (w - self.weights(alpha))[:n]
             gap += 0.5 * float(distance @ distance)
@@ -308,8 +311,7 @@ class Problem:
 
     def _regulariser(self, w: Array) -> float:
         """What the penalty adds to P(w)."""
-        w = w[: self.n_penalized]
-        return float(np.abs(w).sum()) if self.penalty == "l1" else 0.5 * float(w @ w)
+        return penalties.value(self.penalty, w[: self.n_penalized])
 
     def _weight_vector(self, w: Any) -> Array:
         return _check_vector("w", w, self.n_weights, "weights")
@@ -325,11 +327,6 @@ class Problem:
                 self.n_jobs,
             )
         )
-
-
-def _infeasibility(v: Array) -> float:
-    """What to divide alpha by to make it feasible for the L1 penalty; 1 if it is."""
-    return max(1.0, float(np.abs(v).max(initial=0.0)))
 
 
 def _check_vector(name: str, vector: Any, n: int, what: str) -> Array:

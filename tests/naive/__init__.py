@@ -3,6 +3,7 @@
 They take a dense X, and share nothing with the code under test but the tags that name the losses.
 """
 
+from naive.augmented_lagrangian import augmented_lagrangian
 from naive.cutting_plane import bmrm, cutting_plane
 from naive.dual_cd import dual_cd
 from naive.interior_point import interior_point
@@ -20,6 +21,7 @@ from naive.tron import tron
 STEP_BY_STEP = {
     "dual_cd": dual_cd,
     "interior_point": interior_point,
+    "augmented_lagrangian": augmented_lagrangian,
     "tron": tron,
     "primal_cd": primal_cd,
     "ocas": ocas,

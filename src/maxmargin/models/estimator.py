@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import kernels, losses, solvers
-from maxmargin.models import budget
+from maxmargin.models import budget, online
 from maxmargin.models._liblinear_text import LiblinearModel
 from maxmargin.models.file import ModelFileError, read_model, write_model
 from maxmargin.models.liblinear import is_liblinear, read_liblinear
@@ -26,8 +26,10 @@ _HOME = {
     "LinearSVC": "maxmargin.estimators.linear",
     "LinearSVR": "maxmargin.estimators.linear",
     "BudgetSVC": "maxmargin.estimators.budget",
+    "OnlineSVC": "maxmargin.estimators.online",
     "StructuralSVC": "maxmargin.estimators.measures",
 }
+_OF_THEIR_OWN = {"BudgetSVC": budget, "OnlineSVC": online}  # these store the whole state of their training
 
 Arrays = dict[str, np.ndarray]
 
@@ -62,8 +64,8 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
         info["labels"] = "object" if estimator.classes_.dtype.kind in "OT" else estimator.classes_.dtype.kind
     if hasattr(estimator, "feature_names_in_"):
         arrays |= _pack_text("feature_names", estimator.feature_names_in_)
-    if kind == "BudgetSVC":
-        particular, more = budget.pack(estimator)
+    if kind in _OF_THEIR_OWN:
+        particular, more = _OF_THEIR_OWN[kind].pack(estimator)
         write_model(path, kind, info | particular, arrays | more)
         return
     arrays |= {"coef": np.atleast_2d(estimator.coef_), "intercept": estimator.intercept_}
@@ -122,10 +124,10 @@ def _restore(kind: str, info: dict[str, Any], arrays: Arrays) -> Any:
     if isinstance(estimator, ClassifierMixin):
         estimator.classes_ = _unpack_labels(info["labels"], arrays)
         rows = 1 if len(estimator.classes_) == 2 else len(estimator.classes_)
-        if len(estimator.classes_) < 2:
+        if len(estimator.classes_) < (1 if kind == "OnlineSVC" else 2):
             raise ValueError(f"{len(estimator.classes_)} classes")
-    if kind == "BudgetSVC":
-        budget.restore(estimator, info, arrays)
+    if kind in _OF_THEIR_OWN:
+        _OF_THEIR_OWN[kind].restore(estimator, info, arrays)
     else:
         _restore_linear(estimator, info, arrays, rows)
     if "feature_names.text" in arrays:

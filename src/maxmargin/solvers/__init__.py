@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LINEAR = {  # name: (module, class); imported when asked for
     "dual_cd": ("maxmargin.solvers.dual_cd", "DualCD"),
     "interior_point": ("maxmargin.solvers.interior_point", "InteriorPoint"),
+    "augmented_lagrangian": ("maxmargin.solvers.augmented_lagrangian", "AugmentedLagrangian"),
     "tron": ("maxmargin.solvers.tron", "Tron"),
     "primal_cd": ("maxmargin.solvers.primal_cd", "PrimalCD"),
     "ocas": ("maxmargin.solvers.ocas", "OCAS"),

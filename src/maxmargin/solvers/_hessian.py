@@ -14,6 +14,7 @@ so that its rows can be visited in one go or in several, to the same bits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -108,7 +109,7 @@ def dot(a, b):
 def curvatures(problem: Problem, z: Array) -> Array:
     """D_i of each row, at the point whose x_i'w are z."""
     labels, D = (problem.y, problem.cost, problem.loss), np.empty(len(z))
-    map_blocks(lambda lo, hi: _curvatures(labels, z, D, lo, hi), _line_blocks(z), problem.n_jobs)
+    map_blocks(lambda lo, hi: _curvatures(labels, z, D, lo, hi), line_blocks(z), problem.n_jobs)
     return D
 
 
@@ -122,7 +123,7 @@ def _curvatures(labels, z, D, lo, hi):
 def slope(problem: Problem, z: Array, dz: Array, step: float) -> tuple[float, float]:
     """First and second derivative of sum_i C_i phi(t_i) along a line, at z + step dz."""
     labels = problem.y, problem.cost, problem.loss
-    parts = map_blocks(lambda lo, hi: _slope(labels, z, dz, step, lo, hi), _line_blocks(z), problem.n_jobs)
+    parts = map_blocks(lambda lo, hi: _slope(labels, z, dz, step, lo, hi), line_blocks(z), problem.n_jobs)
     first, second = zip(*parts)
     return sum(first), sum(second)
 
@@ -139,8 +140,31 @@ def _slope(labels, z, dz, step, lo, hi):
     return first, second
 
 
-def _line_blocks(z: Array) -> Array:
+def line_blocks(z: Array) -> Array:
+    """The blocks over which sums of numbers of rows are divided."""
     return np.linspace(0, len(z), max(1, min(64, len(z) >> 15)) + 1).astype(np.int64)
+
+
+def best_step(slope: Callable[[float], tuple[float, float]], slope_at_0: float) -> float:
+    """Where a convex function is least along a line, to a tenth of its slope: Newton's method, kept in an interval.
+
+    ``slope(step)`` gives its first and second derivative. The full step is tried first.
+    """
+    step, low, high = 1.0, 0.0, math.inf
+    for _ in range(100):
+        first, second = slope(step)
+        if abs(first) <= 0.1 * abs(slope_at_0):
+            break
+        if first > 0.0:
+            high = step
+        else:
+            low = step
+        step -= first / second if second > 0.0 else math.inf
+        if not low < step < high:
+            step = 0.5 * (low + high) if high < math.inf else 2.0 * low
+        elif high == math.inf:
+            step = min(step, 10.0 * low)
+    return step
 
 
 # ---------------------------------------------------------------- sums over rows
@@ -191,6 +215,23 @@ def _add_evaluation(data, w, z, gradient, risk, lo, hi):
             if slope != 0.0:
                 add_row(rows, i, slope * sign(loss, y[i]), gradient)
     return risk
+
+
+def add_rows(problem: Problem, which: Array, coefficients: Array, out: Array, n: int) -> None:
+    """Add coefficients[k] x for the rows x of index which[k]."""
+
+    def add(part: Array, lo: int, hi: int) -> None:
+        _add_rows(problem.rows, which, coefficients, part, lo, hi)
+
+    _add_blocks(add, out, 0, len(which), n, problem.n_jobs)
+
+
+@lean_kernel
+def _add_rows(rows, which, coefficients, out, lo, hi):
+    for k in range(lo, hi):
+        if k + _LOOKAHEAD < hi:
+            prefetch_row(rows, which[k + _LOOKAHEAD])
+        add_row(rows, which[k], coefficients[k], out)
 
 
 def add_column_squares(problem: Problem, columns: Array, begin: int, end: int, n: int) -> None:

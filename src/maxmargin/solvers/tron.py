@@ -51,6 +51,7 @@ from maxmargin.solvers._hessian import (
     add_evaluation,
     add_gram,
     add_hessian_product,
+    best_step,
     curvatures,
     dot,
     gram_work,
@@ -303,25 +304,15 @@ def _judge_point(solver: Tron, problem: Problem, state: TronState, goal: Goal) -
 
 
 def _best_step(problem: Problem, state: TronState, dz: Array) -> float:
-    """Where P is least along s, to a tenth of its slope: Newton's method in one variable, kept in an interval."""
-    w, s, slope_at_0 = state.w[: problem.n_penalized], state.s[: problem.n_penalized], dot(state.gradient, state.s)
+    """Where P is least along s."""
+    w, s = state.w[: problem.n_penalized], state.s[: problem.n_penalized]
     ws, ss = dot(w, s), dot(s, s)
-    step, low, high = 1.0, 0.0, math.inf
-    for _ in range(100):
+
+    def along_s(step: float) -> tuple[float, float]:
         first, second = slope(problem, state.z, dz, step)
-        first, second = first + ws + step * ss, second + ss
-        if abs(first) <= 0.1 * abs(slope_at_0):
-            break
-        if first > 0.0:
-            high = step
-        else:
-            low = step
-        step -= first / second if second > 0.0 else math.inf
-        if not low < step < high:
-            step = 0.5 * (low + high) if high < math.inf else 2.0 * low
-        elif high == math.inf:
-            step = min(step, 10.0 * low)
-    return step
+        return first + ws + step * ss, second + ss
+
+    return best_step(along_s, dot(state.gradient, state.s))
 
 
 def _in_region(state: TronState, primal: float) -> tuple[bool, float]:
