@@ -79,7 +79,7 @@ def _of_model(path: str) -> dict[str, Any]:
     if is_liblinear(path):
         linear = read_liblinear(path)
         labels = None if linear.classes is None else [label_value(label) for label in linear.classes]
-        made = {"file": path, "kind": linear.solver_type, "made_by": "LIBLINEAR, or for it"}
+        made: dict[str, Any] = {"file": path, "kind": linear.solver_type, "made_by": "LIBLINEAR, or for it"}
         return made | {"labels": labels, **_weights(linear.coef, linear.intercept), "bias": linear.bias}
     stored = read_model(path)
     made = {"file": path, "kind": stored.kind, "made_by": f"maxmargin {stored.written_by}"}
@@ -88,10 +88,13 @@ def _of_model(path: str) -> dict[str, Any]:
     estimator = load(path)
     if hasattr(estimator, "support_vectors_"):
         return made | _of_kernel_machine(estimator)
+    made |= {"labels": [label_value(k) for k in estimator.classes_] if hasattr(estimator, "classes_") else None}
+    made |= _weights(np.atleast_2d(estimator.coef_), estimator.intercept_)
+    if not hasattr(estimator, "certificate_"):  # learnt from a stream
+        learnt = {"rows_learnt": estimator.t_, "stop_reason": estimator.stop_reason_, "passes": estimator.n_iter_}
+        return made | learnt | {"parameters": _chosen(estimator)}
     return (
         made
-        | {"labels": [label_value(k) for k in estimator.classes_] if hasattr(estimator, "classes_") else None}
-        | _weights(np.atleast_2d(estimator.coef_), estimator.intercept_)
         | certified(estimator)
         | {"stop_reason": estimator.stop_reason_, "passes": estimator.n_iter_, "solver": estimator.solver_.name}
         | {"parameters": _chosen(estimator)}
@@ -122,10 +125,10 @@ def _weights(coef: Any, intercept: Any) -> dict[str, Any]:
 
 
 def _chosen(estimator: Any) -> dict[str, Any]:
-    """C and loss, and the other parameters that are not as they are by default."""
+    """C or alpha, and loss, and the other parameters that are not as they are by default."""
     defaults = type(estimator)().get_params(deep=False)
     given = estimator.get_params(deep=False).items()
-    return {name: _plain(value) for name, value in given if name in ("C", "loss") or value != defaults[name]}
+    return {name: _plain(value) for name, value in given if name in ("C", "alpha", "loss") or value != defaults[name]}
 
 
 def _plain(value: Any) -> Any:
@@ -155,6 +158,10 @@ def _in_words(facts: dict[str, Any]) -> dict[str, str]:
     words["features"] = f"{facts['features']:,}"
     if len(facts["intercepts"]) == 1:
         words["intercept"] = f"{facts['intercepts'][0]:.6g}"
+    if "rows_learnt" in facts:
+        rows, passes = counted(facts["rows_learnt"], "row"), counted(facts["passes"], "pass")
+        words["training"] = f"averaged SGD: {rows} in {passes}, {facts['stop_reason']}"
+        words["parameters"] = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
     if "solver" in facts:
         words["solver"] = f"{facts['solver']}: {counted(facts['passes'], 'pass')}, {facts['stop_reason']}"
         words["objective"] = f"{facts['primal']:.10g}, the optimum is above {facts['dual']:.10g}"

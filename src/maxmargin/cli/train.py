@@ -2,7 +2,8 @@
 
 Minimises 1/2 |w|^2 + C sum_i loss(y_i (x_i'w + b)), LIBLINEAR's objective, until it is proven that the objective is
 within TOL of the optimum. The loss decides what is trained: epsilon_insensitive, say, is that of a regressor. Ctrl-C
-ends the training early: the model found so far is written, and the exit code is 130.
+ends the training early: the model found so far is written, and the exit code is 130. With --stream, DATA may be larger
+than memory: a classifier learns from its rows as they are read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli import _options as options
+from maxmargin.cli import _stream as streams
 from maxmargin.cli._console import (
     DONE,
     INTERRUPTED,
@@ -129,12 +131,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data.add_argument("--liblinear", action="store_true", help="write MODEL as LIBLINEAR does, for its predict")
     data.add_argument("-q", "--quiet", action="store_true", help="say nothing but warnings and errors")
     options.add_json_option(data)
+    streams.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Train, or cross-validate."""
     data_paths, model_path = _paths(arguments)
     loss, penalty = _objective(arguments)
+    blank = argparse.ArgumentParser()
+    add_arguments(blank)
+    streams.check_options(arguments, blank, penalty)
+    if arguments.stream:
+        chosen = loss if arguments.loss or arguments.type else None
+        return streams.train(arguments, chosen, _class_weight(arguments.class_weight), data_paths, model_path)
     if arguments.folds is None:
         for path in filter(None, (model_path, arguments.checkpoint)):
             check_writable(path, over_models_only=True)

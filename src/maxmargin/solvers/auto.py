@@ -6,12 +6,11 @@ rows are many; second-order methods need a handful of passes there, each of whic
 * An L1 penalty: primal coordinate descent, or cutting planes for a loss with a kink. Logistic loss: Newton's method.
 * A smooth loss with few features: Newton's method, unless rows are sparse and C |x|^2 <= 1, where two or three passes
   of coordinate descent are all it takes.
-* A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate. Then the interior point; before it,
-  if there are many rows with few zeros, subLBFGS, which is several times as fast where it is not slow.
+* A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate; then the augmented Lagrangian.
 * Many features: coordinate descent. With more rows than features and a smooth loss, Newton's method with conjugate
   gradients after it; with fewer rows, which can nearly be separated, that is no help.
-* An intercept without penalty is beyond coordinate descent: Newton's method for a smooth loss; for one with a kink the
-  interior point, or with many features OCAS.
+* An intercept without penalty is beyond these: Newton's method for a smooth loss; for one with a kink the interior
+  point, or with many features OCAS.
 
 This is a guess; the certified gap is the judge. While a solver runs, its gap tells how many passes it will need: if
 they cost more than all of the last one, the next goes on from the solution so far. The first look comes early enough
@@ -33,23 +32,18 @@ import numpy as np
 
 from maxmargin import losses, solvers
 from maxmargin.problem import Problem
-from maxmargin.rows import CSR, n_stored
+from maxmargin.rows import Dense, n_stored
 from maxmargin.solvers.base import Result, Solver, run
 
 _FEW_FEATURES = 1000  # for which a method that factors an n x n matrix is quick
 _SOME_FEATURES = 3000  # for which it is still better than no end
 _EASY = 1.0  # C |x|^2 of the mean row up to which rows hardly interact
 _HARD = 30.0  # and from which coordinate descent is not worth a try
-_ITERATIONS = {
-    "interior_point": 25.0,
-    "tron": 5.0,
-}  # that build the matrix, for all C and tolerances, give or take a half
+_STEPS = {"augmented_lagrangian": 20.0, "tron": 5.0}  # for all C and tolerances, give or take a half
+_MATRICES = {"augmented_lagrangian": 3.0, "tron": 5.0}  # of all rows that these build
 _CONJUGATE_GRADIENTS = 120.0  # passes of coordinate descent that Newton's method costs without a matrix: 30 to 300
 _FAR = 0.1  # relative gap above which the dual objective tells more than the gap
 _WORK = 2e10  # stored values that the last solver may visit if there is no other limit: a minute or two
-_FULL = 0.4  # share of the values that are stored, from which on rows count as full
-_MANY_ROWS = 10_000  # from which on an iteration of the interior point is much more than one of subLBFGS
-_FILLED = 30.0  # passes of subLBFGS before which its gap tells nothing: its memory has to be filled
 _FIRST_LOOK = 0.2  # share of the last solver's price that the first may cost before it is judged
 
 
@@ -77,36 +71,30 @@ def _order(problem: Problem) -> list[str]:
         return ["bmrm"] if _has_kink(problem) else ["primal_cd"]
     if isinstance(problem.loss, losses.Logistic):
         return ["tron"]
-    second = "interior_point" if _has_kink(problem) else "tron"
     if problem.has_free_intercept:
-        return ["ocas"] if _has_kink(problem) and n > _SOME_FEATURES else [second]
+        return ["tron"] if not _has_kink(problem) else ["interior_point"] if n <= _SOME_FEATURES else ["ocas"]
     if n > _SOME_FEATURES:
         return ["dual_cd"] if _has_kink(problem) or n >= problem.n_rows else ["dual_cd", "tron"]
-    difficulty = float(problem.cost @ problem.norms2) / problem.n_rows
-    if n > _FEW_FEATURES or problem.n_rows < n:
-        return ["dual_cd", second]
-    if not _has_kink(problem):
-        return ["dual_cd", second] if isinstance(problem.rows, CSR) and difficulty <= _EASY else [second]
-    is_full = n_stored(problem.rows) >= _FULL * problem.n_rows * problem.n_features
-    after = ["sub_lbfgs", second] if is_full and problem.n_rows >= _MANY_ROWS else [second]
-    return after if difficulty > _HARD else ["dual_cd", *after]
+    second = "augmented_lagrangian" if _has_kink(problem) else "tron"
+    too_hard = _HARD if _has_kink(problem) else 0.0 if isinstance(problem.rows, Dense) else _EASY
+    is_hard = float(problem.cost @ problem.norms2) > too_hard * problem.n_rows
+    return [second] if is_hard and n <= min(_FEW_FEATURES, problem.n_rows) else ["dual_cd", second]
 
 
 def _has_kink(problem: Problem) -> bool:
     return isinstance(problem.loss, (losses.Hinge, losses.EpsilonInsensitive))
 
 
-def price(problem: Problem, solver: Solver, first: str = "dual_cd") -> float:
-    """What a solver will cost, roughly, in passes of the first one."""
+def price(problem: Problem, solver: Solver) -> float:
+    """What a solver will cost, roughly, in passes of coordinate descent."""
     from maxmargin.gram import row_cost
 
     if problem.n_weights > _SOME_FEATURES:
         return _CONJUGATE_GRADIENTS
     stored = n_stored(problem.rows) / problem.n_rows
-    of_iteration = row_cost(problem.rows) + 3.0 * stored + 90.0  # nanoseconds a row: matrix, passes, barriers
-    factor = 0.1 * problem.n_weights**3 / problem.n_rows
-    of_visit = 5.0 * (stored + 4.0) if first == "dual_cd" else 2.0 * (stored + 10.0)
-    return _ITERATIONS[solver.name] * (of_iteration + factor) / of_visit
+    of_step = 1.5 * stored + 25.0 + 0.1 * problem.n_weights**3 / problem.n_rows  # nanoseconds a row
+    total = _STEPS[solver.name] * of_step + _MATRICES[solver.name] * row_cost(problem.rows)
+    return total / (5.0 * (stored + 4.0))
 
 
 def solve_auto(problem: Problem, *, tol: float = 1e-3, **options: Any) -> Result:
@@ -118,7 +106,7 @@ def solve_auto(problem: Problem, *, tol: float = 1e-3, **options: Any) -> Result
     todo, result = _left_to_do(plan(problem), options.get("checkpoint")), None
     for solver in todo:
         is_last = solver is todo[-1]
-        watch = {} if is_last else _watch(tol, price(problem, todo[-1], solver.name), solver.name)
+        watch = {} if is_last else _watch(tol, price(problem, todo[-1]))
         if is_last and options.get("max_iter") is None:
             options["max_iter"] = max(solver.max_passes, _WORK / (n_stored(problem.rows) + 4.0 * problem.n_rows))
         if result is None:
@@ -151,9 +139,9 @@ def _forget(checkpoint: Any) -> None:
 # ---------------------------------------------------------------- the watch
 
 
-def _watch(tol: float, patience: float, solver: str) -> dict[str, Any]:
+def _watch(tol: float, patience: float) -> dict[str, Any]:
     """Arguments of `run`: when to look, and how to judge."""
-    first_look = _FILLED if solver == "sub_lbfgs" else min(max(_FIRST_LOOK * patience, 2.0), 10.0)
+    first_look = min(max(_FIRST_LOOK * patience, 2.0), 10.0)
     return {"check_every": first_look, "give_up": _is_hopeless(tol, patience, first_look)}
 
 
