@@ -434,3 +434,94 @@ def test_a_penalty_that_a_solver_does_not_take_is_named(monkeypatch):
     with pytest.raises(ValueError, match="does not take penalty 'l1'; for loss 'squared_hinge' these do: primal_cd"):
         solve(problem, "dual_cd")
     assert solve(problem).solver.name == "primal_cd"
+
+
+# ---------------------------------------------------------------- other norms as penalties
+
+NORMS = {  # name: (norm, dual norm)
+    "l2_norm": (lambda w: np.sqrt(np.sum(w**2)), lambda v: np.sqrt(np.sum(v**2))),
+    "linf": (lambda w: np.max(np.abs(w)), lambda v: np.sum(np.abs(v))),
+}
+every_norm = pytest.mark.parametrize("penalty", NORMS)
+
+
+@every_loss
+@every_norm
+@pytest.mark.parametrize("bias", [0.0, 0.5])
+def test_objectives_with_a_norm_are_those_of_plain_numpy(name, penalty, bias):
+    loss, rng = losses.get(name), np.random.default_rng(0)
+    X, y = samples.sample(loss)
+    problem = Problem(samples.csr(X), y, 0.7, loss, bias=bias, penalty=penalty)
+    full, cost = (np.column_stack([X, np.full(len(y), bias)]) if bias else X), problem.cost
+    norm, dual_norm = NORMS[penalty]
+    w, alpha = rng.normal(size=full.shape[1]), feasible_alpha(loss, cost, rng)
+    v = naive.weights(full, y, loss, alpha)
+    alpha *= 0.9 / max(1.0, dual_norm(v))
+    v = naive.weights(full, y, loss, alpha)
+    primal = norm(w) + naive.primal(full, y, cost, loss, w) - 0.5 * w @ w
+    dual = naive.dual(full, y, cost, loss, alpha) + 0.5 * v @ v
+    assert problem.primal(w) == pytest.approx(primal, rel=1e-13)
+    assert problem.dual(alpha) == pytest.approx(dual, rel=1e-11, abs=1e-12)
+    assert problem.gap(w, alpha) == pytest.approx(min(primal - dual, primal), rel=1e-10)
+    beyond = alpha * (1.01 / dual_norm(v))
+    if np.isfinite(naive.dual(full, y, cost, loss, beyond)):
+        assert problem.dual(beyond) == -np.inf
+        assert problem.certificate(w, beyond) == pytest.approx(problem.certificate(w, beyond / 1.01), rel=1e-9)
+
+
+@functools.cache
+def norm_optimum(name, penalty):
+    """A problem and its optimum: of |w| by a method for smooth functions, of max |w_j| by one under constraints."""
+    from scipy.optimize import minimize
+
+    loss = losses.get(name)
+    X, y = samples.sample(loss, n_rows=25, n_features=4)
+    problem = Problem(X, y, 0.4, loss, penalty=penalty)
+
+    def risk(w):
+        slope = naive.gradient(X, y, problem.cost, loss, w) - w
+        return naive.primal(X, y, problem.cost, loss, w) - 0.5 * w @ w, slope
+
+    def with_length(w):
+        length, (value, slope) = np.linalg.norm(w), risk(w)
+        return length + value, slope + w / length
+
+    def with_size(u):  # |w_j| <= s, and s is paid for
+        value, slope = risk(u[:4])
+        return u[4] + value, np.append(slope, 1.0)
+
+    if penalty == "l2_norm":
+        u = minimize(with_length, np.ones(4), jac=True, method="BFGS", options={"gtol": 1e-10}).x
+    else:
+        signs = np.vstack([np.eye(4), -np.eye(4)])
+        sizes = {"type": "ineq", "fun": lambda u: u[4] - signs @ u[:4], "jac": lambda u: np.column_stack([-signs, [1] * 8])}
+        options = {"maxiter": 1000, "ftol": 1e-14}
+        u = minimize(with_size, np.full(5, 0.1), jac=True, method="SLSQP", constraints=sizes, options=options).x
+    return problem, u[:4], problem.primal(u[:4])
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@every_norm
+def test_a_certificate_with_a_norm_is_never_too_good_and_tight_at_the_optimum(name, penalty):
+    problem, best_w, best = norm_optimum(name, penalty)
+    assert np.any(best_w)
+    rng = np.random.default_rng(0)
+    for size in (0.0, 1e-6, 1e-3, 1e-2, 1.0, 30.0):
+        w = best_w + size * rng.normal(size=4)
+        for alpha in (None, feasible_alpha(problem.loss, problem.cost, rng)):
+            certificate = problem.certificate(w, alpha)
+            assert certificate.dual <= best * (1 + 1e-7)
+            assert certificate.primal == pytest.approx(problem.primal(w), rel=1e-13)
+            assert 0.0 <= certificate.gap <= certificate.primal
+    assert problem.certificate(best_w).relative_gap <= 1e-3
+    assert np.isfinite(problem.dual(problem.dual_point(np.ones(4))))
+
+
+@every_norm
+def test_a_free_intercept_is_not_in_the_norm(penalty):
+    X, y = samples.sample("squared_hinge")
+    problem = Problem(X, y, 0.7, "squared_hinge", bias=1.0, penalty=penalty, penalize_intercept=False)
+    w = np.append(np.arange(1.0, 6.0), 100.0)
+    risk = np.sum(0.7 * naive.phi(problem.loss, y * (X @ w[:5] + 100.0)))
+    assert problem.primal(w) == pytest.approx(NORMS[penalty][0](w[:5]) + risk, rel=1e-13)
+    assert 0.0 <= problem.certificate(w).dual <= problem.primal(np.zeros(6))

@@ -43,6 +43,8 @@ def test_the_plan_follows_shape_loss_and_difficulty():
     assert planned(wide, y, C=100.0, loss="squared_hinge") == ["dual_cd"]
     large = samples.csr(np.eye(3500, 3100))
     assert planned(large, np.tile([1.0, -1.0], 1750), C=100.0, loss="squared_hinge") == ["dual_cd", "tron"]
+    larger = samples.csr(np.eye(6300, 3100))
+    assert planned(larger, np.tile([1.0, -1.0], 3150), C=100.0, loss="squared_hinge") == ["tron"]
     assert planned(wide[:, :2000], y, C=100.0, loss="squared_hinge") == ["dual_cd", "tron"]
 
 

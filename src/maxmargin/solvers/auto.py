@@ -8,7 +8,8 @@ rows are many; second-order methods need a handful of passes there, each of whic
   of coordinate descent are all it takes.
 * A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate; then the augmented Lagrangian.
 * Many features: coordinate descent. With more rows than features and a smooth loss, Newton's method with conjugate
-  gradients after it; with fewer rows, which can nearly be separated, that is no help.
+  gradients after it, or at once if there are twice as many and C |x|^2 is large; with fewer rows, which can nearly be
+  separated, that is no help.
 * An intercept without penalty is beyond these: Newton's method for a smooth loss; for one with a kink the interior
   point, or with many features OCAS.
 
@@ -73,12 +74,14 @@ def _order(problem: Problem) -> list[str]:
         return ["tron"]
     if problem.has_free_intercept:
         return ["tron"] if not _has_kink(problem) else ["interior_point"] if n <= _SOME_FEATURES else ["ocas"]
+    difficulty = float(problem.cost @ problem.norms2) / problem.n_rows
     if n > _SOME_FEATURES:
-        return ["dual_cd"] if _has_kink(problem) or n >= problem.n_rows else ["dual_cd", "tron"]
+        if _has_kink(problem) or n >= problem.n_rows:
+            return ["dual_cd"]
+        return ["tron"] if difficulty > _HARD and 2 * n <= problem.n_rows else ["dual_cd", "tron"]
     second = "augmented_lagrangian" if _has_kink(problem) else "tron"
     too_hard = _HARD if _has_kink(problem) else 0.0 if isinstance(problem.rows, Dense) else _EASY
-    is_hard = float(problem.cost @ problem.norms2) > too_hard * problem.n_rows
-    return [second] if is_hard and n <= min(_FEW_FEATURES, problem.n_rows) else ["dual_cd", second]
+    return [second] if difficulty > too_hard and n <= min(_FEW_FEATURES, problem.n_rows) else ["dual_cd", second]
 
 
 def _has_kink(problem: Problem) -> bool:
