@@ -1,0 +1,210 @@
+"""``train --stream``: one pass, or a few, over data that need not fit into memory."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.cli import _options as options
+from maxmargin.cli._console import (
+    DONE,
+    INTERRUPTED,
+    UsageError,
+    announced_compilation,
+    complain,
+    counted,
+    label_value,
+    print_facts,
+    print_json,
+    told_warnings,
+)
+from maxmargin.cli._files import LIBLINEAR_TYPES, check_writable, data_name, write_liblinear_model
+from maxmargin.cli._report import listed
+
+if TYPE_CHECKING:
+    from maxmargin import OnlineSVC
+
+# What only makes sense for data in memory: attribute, option, and what to do instead.
+_IN_MEMORY = {
+    "C": "-c: the number of rows is not known; give --alpha, which is 1 / (C x rows)",
+    "solver": "--solver: streams are learnt by averaged stochastic gradient descent",
+    "tol": "-e: no certificate is made; --holdout stops early",
+    "penalty": "--penalty",
+    "epsilon": "-p: a stream trains a classifier",
+    "free_intercept": "--free-intercept; a larger -B makes the intercept's penalty small",
+    "max_time": "--max-time; Ctrl-C ends the training and keeps the model",
+    "max_iter": "--max-iter: give --passes",
+    "seed": "--seed: a stream has an order of its own",
+    "checkpoint": "--checkpoint",
+    "folds": "-v: cross validation needs the data in memory; --holdout tells the loss on rows that are not learnt from",
+}
+_OF_STREAMS = {"alpha": "--alpha", "passes": "--passes", "holdout": "--holdout", "progress": "--progress"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of streams, for ``train``."""
+    stream = parser.add_argument_group(
+        "data larger than memory",
+        "They are learnt from as they are read, in memory that does not grow with them. Their order should be random: "
+        "shuffle DATA if they are sorted by label.",
+    )
+    stream.add_argument("--stream", action="store_true", help="pass over DATA once, row by row, without a certificate")
+    stream.add_argument(
+        "--alpha", type=options.positive, metavar="ALPHA", help="weight of the penalty, 1 / (C x rows) (1e-4)"
+    )
+    stream.add_argument("--passes", type=options.count, metavar="N", help="pass over DATA N times (1)")
+    stream.add_argument(
+        "--holdout",
+        type=options.folds,
+        metavar="N",
+        help="hold every N-th row out, up to 10,000 rows, and stop when the loss on them no longer falls",
+    )
+    stream.add_argument(
+        "--progress", action="store_true", help="at 1, 2, 4, 8 ... rows, tell the loss before they were learnt from"
+    )
+
+
+def check_options(arguments: argparse.Namespace, parser: argparse.ArgumentParser, penalty: str) -> None:
+    """Refuse options of the other way to train; the parser knows their defaults."""
+    if arguments.stream:
+        for name, what in _IN_MEMORY.items():
+            if getattr(arguments, name) != parser.get_default(name):
+                raise UsageError(f"--stream does not go with {what}")
+        if penalty != "l2":
+            raise UsageError(f"--stream does not go with the {penalty.upper()} penalty of -s {arguments.type}")
+        return
+    for name, option in _OF_STREAMS.items():
+        if getattr(arguments, name):
+            raise UsageError(f"{option} is for data that are streamed: add --stream")
+
+
+def train(
+    arguments: argparse.Namespace, loss: str | None, class_weight: Any, data_paths: list[str], model_path: str
+) -> int:
+    """Train, write the model, and tell what came out; the exit code."""
+    from maxmargin.solvers.base import catch_interrupt
+
+    check_writable(model_path, over_models_only=True)
+    estimator = _estimator(arguments, loss, class_weight)
+    with announced_compilation(arguments.quiet) as compiled, catch_interrupt():
+        with told_warnings() as warnings:
+            started = time.perf_counter()
+            _fit(estimator, data_paths, arguments)
+            seconds = time.perf_counter() - started
+            interrupted = estimator.stop_reason_ == "interrupted"
+            if interrupted:
+                warnings.clear()
+        estimator.set_params(n_jobs=None, verbose=0)  # they are of this run, not of the model
+        if arguments.liblinear:
+            write_liblinear_model(estimator, model_path)
+        else:
+            estimator.save(model_path)
+        if interrupted:
+            complain(f"interrupted; the model found so far is in {model_path}", kind="")
+        data = ", ".join(map(data_name, data_paths))
+        report = {"data": data, "model": model_path, "seconds": seconds, "compiled": bool(compiled)}
+        report |= _describe(estimator)
+    if arguments.json:
+        print_json(report)
+    elif not arguments.quiet:
+        print_facts(_in_words(report))
+    return INTERRUPTED if interrupted else DONE
+
+
+def _estimator(arguments: argparse.Namespace, loss: str | None, class_weight: Any) -> OnlineSVC:
+    from maxmargin import OnlineSVC
+
+    with_intercept = arguments.bias > 0.0
+    estimator = OnlineSVC(
+        loss=loss or "hinge",
+        max_iter=arguments.passes or 1,
+        early_stopping=arguments.holdout is not None,
+        validation_fraction=1.0 / (arguments.holdout or 10),
+        fit_intercept=with_intercept,
+        intercept_scaling=arguments.bias if with_intercept else 1.0,
+        class_weight=class_weight,
+        n_jobs=arguments.jobs,
+        verbose=int(arguments.progress),
+    )
+    if arguments.alpha is not None:
+        estimator.set_params(alpha=arguments.alpha)
+    try:
+        estimator._check_parameters()
+    except ValueError as error:  # it lists the choices
+        raise UsageError(error) from error
+    if arguments.liblinear and (estimator.loss, "l2") not in LIBLINEAR_TYPES:
+        raise UsageError(f"LIBLINEAR has no loss {estimator.loss!r}: leave out --liblinear or take another loss")
+    return estimator
+
+
+def _fit(estimator: OnlineSVC, paths: list[str], arguments: argparse.Namespace) -> None:
+    from maxmargin import stream_svmlight
+
+    if "-" in paths and sys.stdin is None:
+        raise ValueError("there is no stdin to read from")
+    if "-" in paths and estimator.max_iter != 1:
+        raise UsageError("stdin can be passed over only once: leave out --passes")
+    stream = stream_svmlight(
+        [_unbuffered_stdin() if path == "-" else path for path in paths],
+        n_features=arguments.n_features,
+        dtype=arguments.dtype,
+        zero_based="auto" if arguments.first_index is None else arguments.first_index == 0,
+        n_jobs=arguments.jobs,
+    )
+    try:
+        estimator.fit(stream)
+    except ImportError as error:  # of what unpacks .zst
+        raise ValueError(str(error)) from error
+
+
+class _Stdin(io.FileIO):
+    """Standard input without a lock: a thread that waits for it must not keep Python from ending."""
+
+    name = "<stdin>"
+
+
+def _unbuffered_stdin() -> Any:
+    try:
+        return _Stdin(sys.stdin.fileno(), closefd=False)
+    except (OSError, AttributeError):  # not a file, as in tests
+        return sys.stdin.buffer
+
+
+def _describe(estimator: OnlineSVC) -> dict[str, Any]:
+    """What there is to know of a fit; bounds on the optimum are not."""
+    history = estimator.history_
+    return {
+        "rows": estimator.t_,
+        "features": estimator.n_features_in_,
+        "labels": [label_value(label) for label in estimator.classes_],
+        "loss": estimator.loss,
+        "penalty": "l2",
+        "alpha": estimator.alpha,
+        "bias": estimator.intercept_scaling if estimator.fit_intercept else None,
+        "solver": "sgd",
+        "stop_reason": estimator.stop_reason_,
+        "passes": estimator.n_iter_,
+        "held_out_loss": float(history["held_out_loss"][-1]) if len(history["rows"]) else None,
+        "primal": None,
+        "dual": None,
+        "relative_gap": None,
+    }
+
+
+def _in_words(report: dict[str, Any]) -> dict[str, str]:
+    speed = report["rows"] / max(report["seconds"], 1e-9)
+    words = {
+        "data": f"{report['data']}: {counted(report['features'], 'feature')}, classes {listed(report['labels'])}",
+        "problem": f"{report['loss']}, alpha = {report['alpha']:g}, "
+        + ("intercept" if report["bias"] else "no intercept"),
+        "solver": f"averaged SGD: {counted(report['rows'], 'row')} in {counted(report['passes'], 'pass')}, "
+        f"{report['seconds']:.2f} s ({speed:,.0f} rows/s{', compiling included' if report['compiled'] else ''})",
+        "stopped": report["stop_reason"],
+        "model": report["model"],
+    }
+    if report["held_out_loss"] == report["held_out_loss"] and report["held_out_loss"] is not None:  # not nan
+        words["held out"] = f"loss {report['held_out_loss']:.6g}"
+    return words

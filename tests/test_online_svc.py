@@ -1,0 +1,550 @@
+"""OnlineSVC: scikit-learn's contract, streams in any pieces, classes as they come, and what a user sees."""
+
+import inspect
+import io
+import itertools
+import os
+import pickle
+import re
+import subprocess
+import sys
+from ast import literal_eval
+
+import numpy as np
+import pandas as pd
+import pytest
+import samples
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from maxmargin import LinearSVC, OnlineSVC, Problem, load, save_svmlight, stream_svmlight
+from maxmargin.estimators import _passes
+from maxmargin.estimators._row_order import Reordered, rows_between, take_rows
+from maxmargin.estimators._stream_models import StreamModels
+from maxmargin.losses import Huber
+from maxmargin.models.file import ModelFileError, read_model, write_model
+from maxmargin.rows import as_rows
+
+MARGIN_LOSSES = ["hinge", "squared_hinge", "huber", "logistic"]
+
+
+def blobs(n=300, n_classes=2, n_features=6, seed=0):
+    """Overlapping clouds, sparse: a third of the values are zero."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, n_features)) + 1.5 * rng.normal(size=(n_classes, n_features))[y]
+    return np.round(X * (rng.random(X.shape) < 0.7), 3), y
+
+
+@pytest.fixture(scope="module")
+def two():
+    return blobs()
+
+
+@pytest.fixture(scope="module")
+def three():
+    return blobs(n_classes=3)
+
+
+def assert_same_bits(one, other):
+    assert one.classes_.tolist() == other.classes_.tolist()
+    assert one.t_ == other.t_
+    assert one.coef_.tobytes() == other.coef_.tobytes()
+    assert one.intercept_.tobytes() == other.intercept_.tobytes()
+
+
+def in_parts(classifier, X, y, cuts, sample_weight=None, **options):
+    for begin, end in zip([0, *cuts], [*cuts, X.shape[0]]):
+        weight = None if sample_weight is None else sample_weight[begin:end]
+        classifier.partial_fit(X[begin:end], y[begin:end], sample_weight=weight, **options)
+    return classifier
+
+
+def risk(classifier, X, y, alpha):
+    """The objective for two classes, from the formula."""
+    signs = np.where(y == classifier.classes_[1], 1.0, -1.0)
+    problem = Problem(X, signs, C=1 / (alpha * len(y)), loss=classifier.loss, bias=1.0)
+    return problem.primal(np.r_[classifier.coef_[0], classifier.intercept_[0]])
+
+
+# ---------------------------------------------------------------- scikit-learn's contract
+
+
+@parametrize_with_checks([OnlineSVC(), OnlineSVC(loss="squared_hinge", class_weight="balanced", n_jobs=2)])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def test_docstring_lists_the_parameters_and_the_attributes(two):
+    sections = re.split(r"\n    (\w[\w ]*)\n    -+\n", OnlineSVC.__doc__)
+    texts = dict(zip(sections[1::2], sections[2::2]))
+    documented = re.findall(r"^    (\w+) : .*default=(.*)$", texts["Parameters"], flags=re.M)
+    assert {name: literal_eval(default) for name, default in documented} == OnlineSVC().get_params()
+    assert [name for name, _ in documented] == list(inspect.signature(OnlineSVC).parameters)
+    fitted = OnlineSVC().fit(pd.DataFrame(two[0]).add_prefix("x"), two[1])
+    names = {name for name in dir(fitted) if name.endswith("_") and name[0] != "_"}
+    assert set(re.findall(r"^    (\w+_) : ", texts["Attributes"], flags=re.M)) == names
+    for method in (OnlineSVC.fit, OnlineSVC.partial_fit, OnlineSVC.decision_function, OnlineSVC.predict):
+        named = re.findall(r"^        (\w+) : ", method.__doc__.split("Returns\n")[0], flags=re.M)
+        assert ["self", *named] == list(inspect.signature(method).parameters)
+
+
+def test_pickle_and_clone(three):
+    X, y = three
+    classifier = OnlineSVC(verbose=1).partial_fit(X[:100], y[:100])
+    copy = pickle.loads(pickle.dumps(classifier))
+    assert_same_bits(copy.partial_fit(X[100:], y[100:]), classifier.partial_fit(X[100:], y[100:]))
+    assert not hasattr(clone(classifier), "classes_")
+    with pytest.raises(NotFittedError):
+        clone(classifier).predict(X)
+
+
+# ---------------------------------------------------------------- fit on arrays
+
+
+@pytest.mark.parametrize("loss", [*MARGIN_LOSSES, Huber(0.1)])
+def test_fit_comes_near_the_optimum(two, loss):
+    X, y = two
+    exact = LinearSVC(C=1 / (1e-2 * len(y)), loss=loss, tol=1e-6).fit(X, y)
+    online = OnlineSVC(alpha=1e-2, loss=loss).fit(X, y)
+    np.testing.assert_allclose(online.decision_function(X), exact.decision_function(X), atol=0.3)
+    assert risk(online, X, y, 1e-2) <= 1.01 * risk(exact, X, y, 1e-2)
+    assert online.stop_reason_ == "max_iter"
+    assert online.n_iter_ == 100
+    assert online.t_ == 100 * len(y)
+
+
+def test_the_objective_is_that_of_alpha(two):
+    """With class weights, an intercept column of 2, and more rows than one block holds."""
+    X, y = np.tile(two[0], (3, 1)) + 0.01 * np.arange(900)[:, None], np.tile(two[1], 3)
+    options = {"class_weight": {0: 3.0, 1: 1.0}, "intercept_scaling": 2.0, "loss": "squared_hinge"}
+    exact = LinearSVC(C=1 / (0.1 * len(y)), tol=1e-6, **options).fit(X, y)
+    online = OnlineSVC(alpha=0.1, **options).fit(X, y)
+    np.testing.assert_allclose(online.decision_function(X), exact.decision_function(X), rtol=0.03, atol=0.03)
+    plain = OnlineSVC(alpha=0.1, loss="squared_hinge").fit(X, y)
+    assert np.abs(plain.decision_function(X) - exact.decision_function(X)).max() > 0.3
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_storage_order_and_copies_change_nothing(classes):
+    X, y = blobs(120, classes)
+    X[5], y[5] = X[4], 1 - y[4]  # a row that has both labels
+    X[7] = X[9] = X[11] = 0.0
+    weight = np.random.default_rng(1).integers(0, 4, len(y))
+    weight[:12] = [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3]
+    reference = OnlineSVC(max_iter=3, class_weight="balanced").fit(X, y, sample_weight=weight)
+    order = np.random.default_rng(2).permutation(np.repeat(np.arange(len(y)), weight))
+    settings = {"max_iter": 3, "class_weight": "balanced"}
+    assert_same_bits(OnlineSVC(**settings).fit(X[order], y[order]), reference)
+    assert_same_bits(OnlineSVC(**settings, n_jobs=2).fit(np.asfortranarray(X[order]), y[order]), reference)
+    assert_same_bits(OnlineSVC(**settings).fit(X, y, sample_weight=1024.0 * weight), reference)
+    for convert in (sp.csr_matrix, sp.csc_array):
+        sparse = OnlineSVC(**settings).fit(convert(X[order]), y[order])
+        np.testing.assert_allclose(sparse.coef_, reference.coef_, rtol=1e-9, atol=1e-12)
+    other = OnlineSVC(**settings, random_state=1).fit(X, y, sample_weight=weight)
+    assert other.coef_.tobytes() != reference.coef_.tobytes()
+
+
+def test_the_last_iterate_is_noisier_than_the_average(two):
+    X, y = two
+    risks: dict = {True: [], False: []}
+    for average, seed in itertools.product(risks, range(10)):
+        short = OnlineSVC(alpha=1e-2, max_iter=3, random_state=seed, average=average).fit(X, y)
+        risks[average].append(risk(short, X, y, 1e-2))
+    assert np.mean(risks[True]) < np.mean(risks[False])
+    assert np.std(risks[True]) < 0.5 * np.std(risks[False])
+
+
+def test_early_stopping_on_arrays(two):
+    X, y = two
+    stopped = OnlineSVC(early_stopping=True, n_iter_no_change=2, tol=0.01).fit(X, y)
+    loss = stopped.history_["held_out_loss"]
+    assert stopped.stop_reason_ == "early_stopping"
+    assert stopped.n_iter_ == len(loss) < 100
+    assert min(loss[-2:]) >= 0.99 * loss[:-2].min()
+    assert stopped.t_ == stopped.n_iter_ * (len(y) - len(y) // 10)
+    with pytest.raises(ValueError, match=r"validation_fraction=0.1 of 5 rows"):
+        OnlineSVC(early_stopping=True).fit(X[:5], y[:5])
+
+
+@pytest.mark.parametrize("storage", [np.asarray, samples.csr])
+def test_rows_in_another_order(two, storage):
+    """Where they lie and as a copy: the same to a kernel."""
+    rows, norms2 = as_rows(storage(two[0]), 2.0)
+    order = np.random.default_rng(0).permutation(300)[:200]
+    signs, weight = np.where(two[1] == 1, 1.0, -1.0)[order], np.ones(200)
+    found = []
+    for given in (take_rows(rows, order), Reordered(rows, order)):
+        models = StreamModels(Huber(0.5), 1e-2, 2.0, 6, np.array([-1.0, 1.0]))
+        models.learn(rows_between(given, 10, 190), norms2[order][10:190], signs[10:190], weight[10:190], None)
+        found.append(models.weights(True)[0])
+    np.testing.assert_array_equal(*found)
+    assert found[0].any()
+
+
+# ---------------------------------------------------------------- parts of a stream
+
+
+@pytest.mark.parametrize("storage", [np.asarray, samples.csr])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0}])
+@pytest.mark.parametrize("classes", [None, [0, 1, 2], "strings"])
+def test_one_by_one_is_one_batch(three, storage, class_weight, classes):
+    X, y = storage(three[0][:60]), three[1][:60]
+    weight = np.random.default_rng(0).random(60)
+    if classes == "strings":
+        y, classes = np.array(["b", "a", "long"], dtype=object)[y], None
+        class_weight = {"b": 2.0} if isinstance(class_weight, dict) else class_weight
+    settings = {"alpha": 1e-2, "class_weight": class_weight}
+    at_once = OnlineSVC(**settings).partial_fit(X, y, classes, weight)
+    one_by_one = in_parts(OnlineSVC(**settings, n_jobs=2), X, y, range(1, 60), weight, classes=classes)
+    assert_same_bits(one_by_one, at_once)
+    assert len(at_once.classes_) == 3
+    weighted = OnlineSVC(alpha=1e-2).partial_fit(X, y, classes)
+    assert weighted.coef_.tobytes() != at_once.coef_.tobytes()
+
+
+def test_rows_of_weight_zero_are_not_there(three):
+    X, y = three[0][:60], three[1][:60].astype(float)
+    weight = np.ones(60)
+    weight[::3] = 0.0
+    strange = np.where(weight > 0.0, y, 99.0)
+    left_out = OnlineSVC(class_weight="balanced").partial_fit(X[weight > 0.0], y[weight > 0.0])
+    assert_same_bits(OnlineSVC(class_weight="balanced").partial_fit(X, strange, sample_weight=weight), left_out)
+    before = pickle.dumps(left_out._learnt.__dict__)
+    left_out.partial_fit(X, y, sample_weight=np.zeros(60))
+    assert pickle.dumps(left_out._learnt.__dict__) == before
+
+
+def test_balanced_weights_are_those_of_the_rows_so_far(two):
+    """Two classes: as if every row's weight were given."""
+    X, y = two[0][:50], two[1][:50]
+    balanced = OnlineSVC(class_weight="balanced").partial_fit(X, y, [0, 1])
+    weight = [(i + 1) / (2 * np.sum(y[: i + 1] == y[i])) for i in range(50)]
+    np.testing.assert_allclose(balanced.coef_, OnlineSVC().partial_fit(X, y, [0, 1], weight).coef_, rtol=1e-12)
+
+
+def test_discovered_classes(three):
+    """Up to two classes nothing is lost, whichever comes first; a third one starts with the row that shows it."""
+    X, y = three
+    X, y = X[y < 2], y[y < 2]
+    for first in (0, 1):
+        late = np.r_[np.flatnonzero(y == first)[:7], np.flatnonzero(y != first), np.flatnonzero(y == first)[7:]]
+        discovered = OnlineSVC().partial_fit(X[late], y[late])
+        assert_same_bits(discovered, OnlineSVC().partial_fit(X[late], y[late], [0, 1]))
+        alone = OnlineSVC().partial_fit(X[late[:7]], y[late[:7]])
+        assert alone.classes_.tolist() == [first]
+        assert alone.predict(X).tolist() == [first] * len(y)
+    third = np.where(np.arange(len(y)) < 100, y, 2 * y + 1)  # labels 0, 1 and then 1, 3
+    found = OnlineSVC().partial_fit(X, third)
+    before = OnlineSVC().partial_fit(X[:100], third[:100])
+    first_three = 100 + int(np.argmax(third[100:] == 3))
+    assert found.classes_.tolist() == [0, 1, 3]
+    fresh = OnlineSVC().partial_fit(X[first_three:], np.where(third[first_three:] == 3, 1, 0), [0, 1])
+    np.testing.assert_array_equal(found.coef_[2], fresh.coef_[0])
+    announced = OnlineSVC().partial_fit(X[:100], third[:100], [0, 1, 3])
+    np.testing.assert_array_equal(before.coef_[0], announced.coef_[1])
+    np.testing.assert_array_equal(-before.coef_[0], announced.coef_[0])
+    continued = OnlineSVC().partial_fit(X, third, [0, 1, 3])
+    np.testing.assert_array_equal(found.coef_[:2], continued.coef_[:2])
+
+
+def test_announced_classes_are_kept_to(two):
+    X, y = two
+    classifier = OnlineSVC().partial_fit(X, y, classes=[0, 1, 5])
+    assert classifier.coef_.shape == (3, 6)
+    before = classifier.coef_.copy()
+    for bad, labels, classes in [
+        (r"labels \[7\], not among the announced classes \[0, 1, 5\]", y + 7 * (y == 0), None),
+        (r"not the same as before", y, [0, 1]),
+    ]:
+        with pytest.raises(ValueError, match=bad):
+            classifier.partial_fit(X, labels, classes=classes)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        OnlineSVC().partial_fit(X, y, classes=[1])
+    with pytest.raises(ValueError, match="same kind"):
+        OnlineSVC().partial_fit(X, y).partial_fit(X, y.astype(str))
+    np.testing.assert_array_equal(classifier.coef_, before)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_sparse_parts_may_become_wider(two, fit_intercept):
+    X, y = samples.csr(two[0]), two[1]
+    X.data[np.isin(X.indices, [4, 5]) & (np.arange(X.nnz) < X.indptr[100])] = 0.0
+    classifier = OnlineSVC(fit_intercept=fit_intercept)
+    classifier.partial_fit(X[:100, :4], y[:100]).partial_fit(X[100:], y[100:])
+    whole = OnlineSVC(fit_intercept=fit_intercept).partial_fit(X, y)
+    assert classifier.n_features_in_ == 6
+    np.testing.assert_allclose(classifier.coef_, whole.coef_, rtol=1e-12)
+    with pytest.raises(ValueError, match="X has 4 features, but OnlineSVC is expecting 6"):
+        classifier.partial_fit(X[:, :4], y)
+    with pytest.raises(ValueError, match="X has 8 features"):
+        classifier.partial_fit(np.zeros((len(y), 8)), y)
+    with pytest.raises(ValueError, match="sample_weight"):
+        classifier.partial_fit(sp.hstack([X, X]).tocsr(), y, sample_weight=-np.ones(len(y)))
+    assert classifier.predict(X).shape == y.shape  # the failure has not left it half-way
+
+
+# ---------------------------------------------------------------- fit on a stream
+
+
+def test_a_stream_is_its_parts(three, tmp_path):
+    """Paths, shards, file objects, compressed or not, generators, lists of chunks: all are partial_fit, to the bit."""
+    X, y = sp.csr_matrix(three[0]), three[1]
+    save_svmlight(tmp_path / "all.gz", X, y)
+    save_svmlight(tmp_path / "a", X[:99], y[:99])
+    save_svmlight(tmp_path / "b.xz", X[99:], y[99:])
+    whole = OnlineSVC(alpha=1e-3).partial_fit(X, y.astype(float))
+    shards = [tmp_path / "a", str(tmp_path / "b.xz")]
+    chunks = [(X[:99], y[:99].astype(float)), (X[99:], y[99:].astype(float))]
+    in_memory = io.BytesIO((tmp_path / "all.gz").read_bytes())
+    streams = [tmp_path / "all.gz", str(tmp_path / "all.gz"), shards, in_memory, chunks]
+    streams += [iter(chunks), stream_svmlight(shards, chunk_bytes=500), (chunk for chunk in chunks)]
+    for stream in streams:
+        fitted = OnlineSVC(alpha=1e-3, n_jobs=2).fit(stream)
+        assert_same_bits(fitted, whole)
+        assert (fitted.stop_reason_, fitted.n_iter_, fitted.n_features_in_) == ("max_iter", 1, 6)
+    np.testing.assert_array_equal(fitted.history_["rows"], [300])
+
+
+def test_several_passes_over_a_stream(two, tmp_path):
+    X, y = sp.csr_matrix(two[0]), two[1].astype(float)
+    save_svmlight(tmp_path / "all", X, y)
+    again = OnlineSVC(alpha=1e-3, max_iter=3)
+    thrice = OnlineSVC(alpha=1e-3).partial_fit(X, y).partial_fit(X, y).partial_fit(X, y)
+    for stream in (tmp_path / "all", stream_svmlight(tmp_path / "all", chunk_bytes=300), [(X, y)]):
+        assert_same_bits(again.fit(stream), thrice)
+        assert again.n_iter_ == 3
+    for stream in (iter([(X, y)]), io.BytesIO(b""), "-", [tmp_path / "all", io.BytesIO(b"")]):
+        with pytest.raises(ValueError, match="passed over only once"):
+            again.fit(stream)
+
+
+def test_weights_and_widths_come_with_the_chunks(two):
+    X, y = sp.csr_matrix(np.where((np.arange(300) < 100)[:, None] & (np.arange(6) >= 4), 0.0, two[0])), two[1]
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    chunks = [(X[:100, :4], y[:100], weight[:100]), (X[100:200], y[100:200], weight[100:200])]
+    chunks += [(X[:50, :4], y[:50], np.zeros(50)), (X[:0], y[:0]), (X[200:], y[200:], weight[200:])]
+    fitted = OnlineSVC().fit(iter(chunks))
+    whole = OnlineSVC().partial_fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(fitted.coef_, whole.coef_, rtol=1e-12)
+    assert fitted.t_ == np.count_nonzero(weight)
+
+
+def test_what_is_wrong_with_a_stream_is_said(two):
+    X, y = two
+    good = (X, y)
+    for chunks, message in [
+        ([good, (X, y[:5])], "chunk 1 of the stream: X has 300 rows but y has 5"),
+        ([good, (X[:, :3], y)], "chunk 1 of the stream has 3 features, those before 6"),
+        ([good, (np.where(X > 2, np.nan, X), y)], "chunk 1 of the stream: Input X contains NaN: row"),
+        ([good, (X, y, -y)], "chunk 1 of the stream: sample_weight"),
+        (iter([good, X]), "chunk 1 of the stream is of type ndarray"),
+        (iter([(X,)]), "chunk 0 of the stream is a tuple of 1"),
+        (iter([]), "no rows"),
+        ([(X, np.ones(len(y)))], "at least 2 classes"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            OnlineSVC().fit(chunks)
+    with pytest.raises(ValueError, match="come with its chunks"):
+        OnlineSVC().fit(iter([good]), sample_weight=y)
+    with pytest.raises(ValueError, match="y to be passed"):
+        OnlineSVC().fit(X)
+    with pytest.raises(FileNotFoundError):
+        OnlineSVC().fit("no-such-file")
+
+
+def test_early_stopping_on_a_stream(monkeypatch):
+    """Every tenth row is held out, at most 50 of them, wherever chunks end; their loss is looked at in between."""
+    monkeypatch.setattr(_passes, "_CHECK_EVERY", 200)
+    monkeypatch.setattr(_passes.HeldOut.__init__, "__defaults__", (50,))
+    X, y = blobs(3000)
+
+    def chunks(size):
+        return [(X[k : k + size], y[k : k + size]) for k in range(0, 3000, size)]
+
+    settings = {"early_stopping": True, "n_iter_no_change": 3, "tol": 0.02}
+    stopped = OnlineSVC(**settings).fit(chunks(3000))
+    for size in (1, 37, 200):
+        in_pieces = OnlineSVC(**settings).fit(chunks(size))
+        assert_same_bits(in_pieces, stopped)
+        np.testing.assert_allclose(in_pieces.history_["held_out_loss"], stopped.history_["held_out_loss"], rtol=1e-12)
+    assert stopped.stop_reason_ == "early_stopping"
+    history = stopped.history_
+    np.testing.assert_array_equal(history["rows"], 200 * np.arange(1, len(history["rows"]) + 1))
+    assert stopped.t_ == history["rows"][-1] < 2950
+    # The loss of the model that is left, on the rows held out, from the formula.
+    held = [i for i in range(9, 500, 10) if i < stopped.t_ + 50]
+    margins = np.where(y[held] == 1, 1.0, -1.0) * stopped.decision_function(X[held])
+    assert history["held_out_loss"][-1] == pytest.approx(np.maximum(0.0, 1.0 - margins).mean())
+    # Those rows were not learnt from.
+    learnt = np.setdiff1d(np.arange(3000), np.arange(9, 500, 10))[: stopped.t_]
+    assert_same_bits(OnlineSVC().partial_fit(X[learnt], y[learnt], [0, 1]), stopped)
+    # In a second pass they are the same.
+    twice = OnlineSVC(**{**settings, "n_iter_no_change": 99}, max_iter=2).fit(chunks(700))
+    assert twice.t_ == 2 * 2950
+    assert (twice.stop_reason_, twice.n_iter_) == ("max_iter", 2)
+    with pytest.raises(ValueError, match="early_stopping is for fit"):
+        OnlineSVC(early_stopping=True).partial_fit(X, y)
+
+
+# ---------------------------------------------------------------- progress, Ctrl-C, files, parameters
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_progress_as_vowpal_wabbit_prints_it(classes, capsys):
+    X, y = blobs(1500, classes)
+    quiet = OnlineSVC().fit([(X, y)])
+    assert capsys.readouterr() == ("", "")
+    told = OnlineSVC(verbose=1).fit([(X[:700], y[:700]), (X[700:], y[700:])])
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert_same_bits(told, quiet)
+    assert "average loss = " in err
+    lines = [line.split() for line in err.splitlines()[2:] if len(line.split()) == 6]
+    assert [int(line[2]) for line in lines] == [2**k for k in range(11)]
+    assert [line[3] for line in lines] == [str(y[2**k - 1]) for k in range(11)]
+    assert lines[0][:2] == ["1.000000", "1.000000"]  # nothing is known: the loss of zero
+    # Between lines 512 and 1024 it is the model after 512 rows that predicts.
+    model = OnlineSVC().partial_fit(X[:512], y[:512])
+    if classes == 2:
+        margins = np.where(y[512:1024] == 1, 1.0, -1.0) * model.decision_function(X[512:1024])
+        expected = np.maximum(0.0, 1.0 - margins).mean()
+        assert float(lines[10][4]) == pytest.approx(model.decision_function(X[1023:1024])[0], abs=1e-4)
+    else:
+        expected = np.mean(model.predict(X[512:1024]) != y[512:1024])
+    assert float(lines[10][1]) == pytest.approx(expected, abs=1e-6)
+    mean_before, mean = float(lines[9][0]), float(lines[10][0])
+    assert mean == pytest.approx((mean_before + expected) / 2, abs=2e-6)
+    in_parts(OnlineSVC(verbose=1), X, y, [1, 5, 700, 1024])
+    assert [line.split() for line in capsys.readouterr().err.splitlines()[2:]] == lines
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("source", ["arrays", "endless", "pipe"])
+def test_ctrl_c_leaves_a_usable_model(source):
+    """Of arrays, of an endless generator, and of a pipe into which nothing more is written."""
+    script = f"""
+import io, os, signal, threading, warnings
+import numpy as np
+import scipy.sparse as sp
+from maxmargin import OnlineSVC, stream_svmlight
+signal.signal(signal.SIGINT, signal.default_int_handler)
+X = np.random.default_rng(0).normal(size=(500, 4)); y = (X[:, 0] > 0).astype(int)
+OnlineSVC().fit(X, y)
+OnlineSVC().fit([(sp.csr_matrix(X), y)])
+list(stream_svmlight(io.BytesIO(b"1 1:1\\n")))
+def endless():
+    while True:
+        yield X, y
+given = {{
+    "arrays": (X, y),
+    "endless": (endless(),),
+    "pipe": (stream_svmlight(io.FileIO(0, closefd=False), chunk_bytes=1000),),
+}}[{source!r}]
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+warnings.simplefilter("error")
+classifier = OnlineSVC(max_iter=10**9 if {source!r} == "arrays" else None)
+try:
+    classifier.fit(*given)
+except UserWarning as warning:
+    assert "interrupted" in str(warning)
+print(classifier.stop_reason_, classifier.t_ > 0, classifier.score(X, y) > 0.8)
+"""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", script], text=True, **pipes) as process:
+        if source == "pipe":
+            X = np.random.default_rng(0).normal(size=(500, 4))
+            process.stdin.write(
+                "".join(f"{int(x[0] > 0)} 1:{x[0]:.3f} 2:{x[1]:.3f} 3:{x[2]:.3f} 4:{x[3]:.3f}\n" for x in X)
+            )
+            process.stdin.flush()
+        out, err = process.stdout.read(), process.stderr.read()
+    assert out.split() == ["interrupted", "True", "True"], err
+    assert process.returncode == 0
+
+
+def test_saved_and_loaded_it_goes_on(three, tmp_path):
+    X, y = three
+    names = np.array(["x", "y", "z"])[y]
+    for labels in (y, names, names.astype(object)):
+        classifier = OnlineSVC(class_weight="balanced", loss=Huber(0.3)).partial_fit(X[:100], labels[:100])
+        classifier.save(tmp_path / "model")
+        loaded = load(tmp_path / "model")
+        assert_same_bits(loaded, classifier)
+        assert loaded.get_params() == classifier.get_params()
+        np.testing.assert_array_equal(loaded.predict(X), classifier.predict(X))
+        assert_same_bits(loaded.partial_fit(X[100:], labels[100:]), classifier.partial_fit(X[100:], labels[100:]))
+    fitted = OnlineSVC(early_stopping=True, max_iter=3).fit(X, y)
+    fitted.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert (loaded.stop_reason_, loaded.n_iter_) == (fitted.stop_reason_, fitted.n_iter_)
+    for name, column in fitted.history_.items():
+        np.testing.assert_array_equal(loaded.history_[name], column)
+    alone = OnlineSVC().partial_fit(X[y == 1], y[y == 1])
+    alone.save(tmp_path / "model")
+    assert_same_bits(load(tmp_path / "model").partial_fit(X, y), alone.partial_fit(X, y))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("state.v", lambda a: a[:, :-1]),
+        ("state.v", lambda a: a * np.nan),
+        ("state.u", lambda a: a[:1]),
+        ("state.numbers", lambda a: a.astype(np.float32)),
+        ("class_totals", lambda a: a[1:]),
+        ("history.rows", lambda a: np.zeros(3)),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused(three, tmp_path, name, change):
+    OnlineSVC(max_iter=1).fit(*three).save(tmp_path / "model")
+    stored = read_model(tmp_path / "model", mmap=False)
+    arrays = stored.arrays | {name: change(stored.arrays[name])}
+    write_model(tmp_path / "bad", stored.kind, stored.info, arrays)
+    with pytest.raises(ModelFileError, match="not a usable OnlineSVC"):
+        load(tmp_path / "bad")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("alpha", 0.0),
+        ("alpha", "1"),
+        ("alpha", np.inf),
+        ("loss", "epsilon_insensitive"),
+        ("loss", "nonsense"),
+        ("max_iter", 0),
+        ("max_iter", 1.5),
+        ("n_iter_no_change", 0),
+        ("validation_fraction", 0.0),
+        ("validation_fraction", 0.9),
+        ("tol", -1.0),
+        ("intercept_scaling", 0.0),
+        ("class_weight", "unbalanced"),
+        ("class_weight", {0: -1.0}),
+        ("n_jobs", 0),
+        ("random_state", -1),
+    ],
+)
+def test_bad_parameters_are_refused(two, parameter, value):
+    for use in (lambda c: c.fit(*two), lambda c: c.partial_fit(*two), lambda c: c.fit(iter([two]))):
+        with pytest.raises(ValueError, match=parameter):
+            use(OnlineSVC(**{parameter: value}))
+
+
+def test_a_stream_cannot_lose_its_intercept(two):
+    classifier = OnlineSVC().partial_fit(*two)
+    with pytest.raises(ValueError, match="fit_intercept"):
+        classifier.set_params(fit_intercept=False).partial_fit(*two)
+
+
+def test_float32_and_read_only_memmaps(two, tmp_path):
+    X, y = two
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    reference = OnlineSVC(max_iter=2).fit(mapped.astype(np.float64), y)
+    np.testing.assert_allclose(OnlineSVC(max_iter=2).fit(mapped, y).coef_, reference.coef_, rtol=1e-5, atol=1e-7)
+    streamed = OnlineSVC().fit(iter([(mapped[:100], y[:100]), (mapped[100:], y[100:])]))
+    assert_same_bits(streamed, OnlineSVC().partial_fit(mapped, y))
