@@ -3,8 +3,8 @@
     python papers/survey/table2.py [--rows 100000] [--features 20] [--quick]
 
 The survey's bounds on the time to an optimisation accuracy rho: GD O(n d log 1/rho), SGD O(d / rho), 2GD
-O((d^2 + n d) log log 1/rho), 2SGD O(d^2 / rho). Squared hinge on generated dense rows, lambda = 1e-3; rho is relative to
-the optimum. Processor seconds of one thread, the solver's own work alone.
+O((d^2 + n d) log log 1/rho), 2SGD O(d^2 / rho). Squared hinge on generated dense rows, lambda = 1e-3; rho is relative
+to the optimum. Processor seconds of one thread, the solver's own work alone.
 """
 
 from __future__ import annotations
@@ -58,10 +58,8 @@ def main() -> None:
         cells.append(next((p for p in points if p[3] <= _NEAR * best_error), None))
         shown = (f"{1e3 * p[0]:.3g} ms ({p[1]:.3g})" if p else "-" for p in cells)
         print(f"| {name} | {' | '.join(shown)} |", flush=True)
-    print(
-        "\nProcessor time and, in brackets, passes to each relative accuracy of the objective; the last column: to a test"
-    )
-    print(f"error within {_NEAR - 1:.1%} of that at the optimum.")
+    print("\nProcessor time and, in brackets, passes to each relative accuracy of the objective; the last column:")
+    print(f"to a test error within {_NEAR - 1:.1%} of that at the optimum.")
 
 
 def run(problem: Problem, name: str, optimum: float, error: object) -> list[tuple[float, float, float, float]]:

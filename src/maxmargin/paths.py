@@ -424,12 +424,11 @@ def prepared(estimator: Any, template: LinearSVC, X: Any, y: Any, sample_weight:
     """Validate as `estimator`; X and y as arrays, the problem at C = 1, without labels yet, and the solver."""
     from sklearn.utils.validation import validate_data
 
-    from maxmargin.estimators._base import _ROWS
-    from maxmargin.estimators._parameters import check_numbers, solver_for
+    from maxmargin.estimators._parameters import ROWS, check_numbers, solver_for
 
     check_numbers(template)
     loss = template._checked_loss()
-    X, y = validate_data(estimator, X, y, **_ROWS)
+    X, y = validate_data(estimator, X, y, **ROWS)
     if hasattr(X, "tocsr"):
         X = X.tocsr()  # not every sparse format has rows to choose from
     problem = Problem(

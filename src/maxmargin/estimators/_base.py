@@ -17,23 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from maxmargin.estimators._parameters import check_numbers, progress_bar, seed_of, solver_for
+from maxmargin.estimators._parameters import GRAVITY, ROWS, check_numbers, progress_bar, seed_of, solver_for
 from maxmargin.losses import Loss
 from maxmargin.parallel import effective_n_jobs, map_ordered
 from maxmargin.problem import Problem
 from maxmargin.rows import CSR, Array, Rows, as_rows, matvec, view_rows
 from maxmargin.solvers import solve
 from maxmargin.solvers.base import Result, Solver, catch_interrupt
-
-# What `validate_data` lets through. `as_rows` converts what has to be, and says where a value is not finite.
-_ROWS = {
-    "accept_sparse": True,
-    "accept_large_sparse": True,
-    "dtype": [np.float64, np.float32],
-    "order": "C",
-    "ensure_all_finite": False,
-}
-_GRAVITY = ["converged", "callback", "max_iter", "max_time", "interrupted"]
 
 
 class LinearEstimator(CallbackSupportMixin, BaseEstimator):
@@ -95,7 +85,7 @@ class LinearEstimator(CallbackSupportMixin, BaseEstimator):
         check_numbers(self)
         loss, n_jobs = self._checked_loss(), effective_n_jobs(self.n_jobs)
         seed_of(self.random_state)
-        X, y = validate_data(self, X, y, **_ROWS)
+        X, y = validate_data(self, X, y, **ROWS)
         problem = Problem(
             X,
             np.ones(len(y)),
@@ -168,7 +158,7 @@ class LinearEstimator(CallbackSupportMixin, BaseEstimator):
         only = len(results) == 1
         self.certificate_ = results[0].certificate if only else [r.certificate for r in results]
         self.history_ = results[0].history if only else [r.history for r in results]
-        self.stop_reason_ = max((r.stop_reason for r in results), key=_GRAVITY.index)
+        self.stop_reason_ = max((r.stop_reason for r in results), key=GRAVITY.index)
         self.n_iter_ = max(1, *(math.ceil(r.passes) for r in results))
         self.solver_ = max(results, key=lambda r: r.passes).solver
         self._states = [r.state for r in results] if self.warm_start else None
@@ -200,7 +190,7 @@ class LinearEstimator(CallbackSupportMixin, BaseEstimator):
     def _outputs(self, X: Any) -> Array:
         """x_i'w + b of every row and problem, of shape (n_samples, n_problems)."""
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, **_ROWS)
+        X = validate_data(self, X, reset=False, **ROWS)
         rows, coef = _checked_rows(X), np.atleast_2d(self.coef_)
         if X.dtype == coef.dtype:
             scores = np.asarray(X @ coef.T)

@@ -15,6 +15,16 @@ from maxmargin.losses import Loss
 from maxmargin.problem import PENALTIES
 from maxmargin.solvers.base import Callback, Progress, Solver
 
+# What `validate_data` lets through. `as_rows` converts what has to be, and says where a value is not finite.
+ROWS = {
+    "accept_sparse": True,
+    "accept_large_sparse": True,
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "ensure_all_finite": False,
+}
+GRAVITY = ["converged", "callback", "max_iter", "max_time", "interrupted"]  # of reasons to stop, least first
+
 
 def check_numbers(estimator: Any) -> None:
     """Refuse what is no number where one is needed; the other ranges are checked where the numbers are used."""

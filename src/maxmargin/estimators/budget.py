@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from maxmargin import kernels
 from maxmargin.estimators._budget_size import DEFAULT_TIME, SHARE_OF_PASSES, Trial, announce, choose
 from maxmargin.estimators._one_vs_rest import _class_factors, _observed_classes
-from maxmargin.estimators._parameters import progress_bar, seed_of
+from maxmargin.estimators._parameters import GRAVITY, ROWS, progress_bar, seed_of
 from maxmargin.kernels import Kernel
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import _check_weights
@@ -26,16 +26,6 @@ from maxmargin.rows import Array, as_rows, matvec, n_features
 from maxmargin.solvers._budget_refit import Refit, distinct_rows, refit
 from maxmargin.solvers.base import catch_interrupt
 from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetResult, BudgetSGD, BudgetState, Counters, train
-
-# What `validate_data` lets through. `as_rows` converts what has to be, and says where a value is not finite.
-_ROWS = {
-    "accept_sparse": True,
-    "accept_large_sparse": True,
-    "dtype": [np.float64, np.float32],
-    "order": "C",
-    "ensure_all_finite": False,
-}
-_GRAVITY = ["converged", "callback", "max_iter", "max_time", "interrupted"]
 
 
 class BudgetSVC(ClassifierMixin, BaseEstimator):
@@ -196,7 +186,7 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         """
         started = time.perf_counter()
         self._check_parameters()
-        X, y = validate_data(self, X, y, **_ROWS)
+        X, y = validate_data(self, X, y, **ROWS)
         check_classification_targets(y)
         rows, norms2 = as_rows(X)
         weight = _check_weights(sample_weight, len(y))
@@ -238,7 +228,7 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         is_first = not hasattr(self, "classes_")
         if is_first and isinstance(self.budget, str):
             raise ValueError('budget="auto" needs all of the data; give partial_fit a number of support vectors')
-        X, y = validate_data(self, X, y, reset=is_first, **_ROWS)
+        X, y = validate_data(self, X, y, reset=is_first, **ROWS)
         check_classification_targets(y)
         rows, norms2 = as_rows(X)
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
@@ -423,7 +413,7 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
             reasons += [r.stop_reason for r in best.results]
             certificates = [r.certificate for r in best.results]
         self.certificate_ = None if best is None else certificates[0] if len(certificates) == 1 else certificates
-        self.stop_reason_ = max(reasons, key=_GRAVITY.index)
+        self.stop_reason_ = max(reasons, key=GRAVITY.index)
 
     def _keep_state(self, state: BudgetState) -> None:
         self._state = state
@@ -455,7 +445,7 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
         check_is_fitted(self, "dual_coef_")
-        X = validate_data(self, X, reset=False, **_ROWS)
+        X = validate_data(self, X, reset=False, **ROWS)
         rows, _ = as_rows(X)
         n_jobs = effective_n_jobs(self.n_jobs)
         support = self._state.support

@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from maxmargin._random import random_stream, shuffle
 from maxmargin.data.stream import Chunk, as_chunks, is_repeatable, is_stream
-from maxmargin.estimators._base import _ROWS, _checked_rows
+from maxmargin.estimators._base import _checked_rows
 from maxmargin.estimators._one_vs_rest import _class_factors, _observed_classes
-from maxmargin.estimators._parameters import classifier_loss, seed_of
+from maxmargin.estimators._parameters import ROWS, classifier_loss, seed_of
 from maxmargin.estimators._passes import HeldOut, Passes
 from maxmargin.estimators._progress_table import ProgressTable
 from maxmargin.estimators._row_order import Reordered, distinct_rows, take_rows
@@ -197,7 +197,7 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
         return self
 
     def _fit_arrays(self, X: Any, y: Any, sample_weight: Any) -> None:
-        X, y = validate_data(self, X, y, **_ROWS)
+        X, y = validate_data(self, X, y, **ROWS)
         check_classification_targets(y)
         rows, norms2 = as_rows(X, self._bias)
         weight = _check_weights(sample_weight, len(y))
@@ -293,7 +293,7 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
             raise ValueError("early_stopping is for fit: partial_fit learns from every row that it is given")
         learnt: StreamModels | None = getattr(self, "_learnt", None)
         grows = learnt is not None and hasattr(X, "tocsr") and X.shape[1] > learnt.n_features
-        X, y = validate_data(self, X, y, reset=learnt is None or grows, **_ROWS)
+        X, y = validate_data(self, X, y, reset=learnt is None or grows, **ROWS)
         try:
             check_classification_targets(y)
             weight = _stream_weights(sample_weight, len(y))
@@ -395,7 +395,7 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,) for two classes (or one), else (n_samples, n_classes)
         """
         check_is_fitted(self, "classes_")
-        X = validate_data(self, X, reset=False, **_ROWS)
+        X = validate_data(self, X, reset=False, **ROWS)
         rows = _checked_rows(X)
         coef = np.ascontiguousarray(self.coef_)
         scores = np.stack([matvec(rows, w) for w in coef], axis=1) + self.intercept_
@@ -435,7 +435,7 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
 def _checked_chunk(chunk: Chunk, number: int) -> tuple[Any, Array, Array]:
     """The rows, labels and weights of a chunk; errors name it."""
     try:
-        X = check_array(chunk.X, ensure_min_samples=0, **_ROWS)
+        X = check_array(chunk.X, ensure_min_samples=0, **ROWS)
         y = column_or_1d(chunk.y)
         if len(y) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows but y has {len(y)}")
