@@ -19,6 +19,7 @@ from . import datasets
 
 # C and gamma of the exact SVM: ijcnn1 as in Glasmachers and Qaadan (2018), covtype as its users take them.
 _PARAMETERS = {"ijcnn1": (32.0, 2.0), "covtype.binary.scale": (10.0, 8.0)}
+_LADDER = (25, 50, 100, 200, 400, 800, 1600)  # sizes of the others, for equal time
 _BATCH = 100_000
 _SINGLE = 2000  # rows predicted one by one
 
@@ -166,6 +167,30 @@ def _comparison(arguments: argparse.Namespace) -> None:
     print("\n".join(rates))
 
 
+def _equal_time(arguments: argparse.Namespace) -> None:
+    """What the others reach in the time that BudgetSVC takes, whatever size that allows them."""
+    C, gamma = _PARAMETERS.get(arguments.dataset, (1.0, 1.0))
+    X, y, X_test, y_test = _load(arguments.dataset, arguments.most_rows)
+    _compile(X, y, C, gamma)
+    print(f"\n## Equal time on {arguments.dataset}\n\n{_COLUMNS}\n|---|---|---|---|---|---|---|---|")
+    peers = {"Nystroem + LinearSVC": _nystroem, "RBFSampler + SGDClassifier": _random_features}
+    for budget in arguments.budgets:
+        limit = _measure(_budget_svc(C, gamma, budget, arguments.passes), X, y, X_test, y_test)
+        print(_line("BudgetSVC", budget, len(y), limit), flush=True)
+        for name, make in peers.items():
+            within = []
+            for size in _LADDER:
+                rows = (len(y),) if make is _random_features else ()
+                found = _measure(make(C, gamma, size, *rows), X, y, X_test, y_test)
+                if found["fit"] > limit["fit"]:
+                    break
+                within.append((size, found))
+            for size, found in within[-1:]:
+                print(_line(name, size, len(y), found), flush=True)
+            if not within:
+                print(f"| {name} | {_LADDER[0]} | | takes longer, {found['fit']:.3g} | | | | {found['accuracy']:.2f} |")
+
+
 def _rates(model: Any, size: int, seconds: float) -> str:
     """How fast the passes are. Kernel values: of every row with every support vector that there was room for."""
     history = {name: column[-1] for name, column in model.history_.items()}
@@ -207,4 +232,4 @@ def _plot(points: list[tuple[int, dict[str, float]]], name: str, path: Path) -> 
     figure.savefig(path, dpi=120)
 
 
-_PARTS = {"comparison": _comparison, "curve": _curve}
+_PARTS = {"comparison": _comparison, "equal_time": _equal_time, "curve": _curve}

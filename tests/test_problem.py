@@ -494,7 +494,11 @@ def norm_optimum(name, penalty):
         u = minimize(with_length, np.ones(4), jac=True, method="BFGS", options={"gtol": 1e-10}).x
     else:
         signs = np.vstack([np.eye(4), -np.eye(4)])
-        sizes = {"type": "ineq", "fun": lambda u: u[4] - signs @ u[:4], "jac": lambda u: np.column_stack([-signs, [1] * 8])}
+        sizes = {
+            "type": "ineq",
+            "fun": lambda u: u[4] - signs @ u[:4],
+            "jac": lambda u: np.column_stack([-signs, [1] * 8]),
+        }
         options = {"maxiter": 1000, "ftol": 1e-14}
         u = minimize(with_size, np.full(5, 0.1), jac=True, method="SLSQP", constraints=sizes, options=options).x
     return problem, u[:4], problem.primal(u[:4])

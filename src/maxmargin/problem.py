@@ -3,8 +3,9 @@
     min_w  P(w) = R(w) + sum_i C_i phi(t_i),      t_i = sign_i x_i'w - target_i
 
 with C_i = C x class weight x sample weight and R(w) = 1/2 |w|^2 or a norm Omega(w), such as |w|_1 with the L1 penalty
-(`penalties`): the objective of LIBLINEAR, and of scikit-learn's LinearSVC. In the scaling of Pegasos and SGD, lambda/2 |w|^2 +
-1/m sum_i phi(t_i), lambda is 1 / (C m). `losses` says what sign and target are, and what the dual problem looks like.
+(`penalties`): the objective of LIBLINEAR, and of scikit-learn's LinearSVC. In the scaling of Pegasos and SGD,
+lambda/2 |w|^2 + 1/m sum_i phi(t_i), lambda is 1 / (C m). `losses` says what sign and target are, and what the dual
+problem looks like.
 
 No dual value exceeds any primal value, so any alpha shows how far any w can be from the optimum:
 
@@ -46,7 +47,9 @@ from maxmargin.rows import (
 )
 
 PENALTIES = penalties.NAMES
-_ROUNDING = 1e-9  # by which the dual norm of v may exceed 1, or a side the other: `alpha` is then drawn back, not refused
+_ROUNDING = (
+    1e-9  # by which the dual norm of v may exceed 1, or a side the other: `alpha` is then drawn back, not refused
+)
 
 
 class Certificate(NamedTuple):

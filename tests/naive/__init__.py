@@ -6,13 +6,18 @@ They take a dense X, and share nothing with the code under test but the tags tha
 from naive.augmented_lagrangian import augmented_lagrangian
 from naive.cutting_plane import bmrm, cutting_plane
 from naive.dual_cd import dual_cd
+from naive.folos import folos
+from naive.gradient_descent import gd, newton, second_order_sgd, sgd_plain
 from naive.interior_point import interior_point
 from naive.lbfgs import lbfgs
 from naive.objectives import *  # noqa: F403
 from naive.ocas import ocas
 from naive.online_lbfgs import online_lbfgs
+from naive.pegasos import pegasos
 from naive.primal_cd import primal_cd
 from naive.random import Xorshift  # noqa: F401
+from naive.sgd import sgd
+from naive.sgd_qn import sgd_qn
 from naive.sub_lbfgs import sub_lbfgs
 from naive.svmperf import svmperf
 from naive.tron import tron
@@ -31,4 +36,12 @@ STEP_BY_STEP = {
     "lbfgs": lbfgs,
     "sub_lbfgs": sub_lbfgs,
     "olbfgs": online_lbfgs,
+    "sgd": sgd,
+    "pegasos": pegasos,
+    "sgd_qn": sgd_qn,
+    "folos": folos,
+    "gd": gd,
+    "2gd": newton,
+    "sgd_plain": sgd_plain,
+    "2sgd": second_order_sgd,
 }

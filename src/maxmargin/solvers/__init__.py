@@ -27,6 +27,14 @@ _LINEAR = {  # name: (module, class); imported when asked for
     "lbfgs": ("maxmargin.solvers.lbfgs", "LBFGS"),
     "sub_lbfgs": ("maxmargin.solvers.sub_lbfgs", "SubLBFGS"),
     "olbfgs": ("maxmargin.solvers.online_lbfgs", "OnlineLBFGS"),
+    "sgd": ("maxmargin.solvers.sgd", "SGD"),
+    "pegasos": ("maxmargin.solvers.pegasos", "Pegasos"),
+    "sgd_qn": ("maxmargin.solvers.sgd_qn", "SGDQN"),
+    "folos": ("maxmargin.solvers.folos", "FOLOS"),
+    "gd": ("maxmargin.solvers.gradient_descent", "GradientDescent"),
+    "2gd": ("maxmargin.solvers.gradient_descent", "NewtonDescent"),
+    "sgd_plain": ("maxmargin.solvers.gradient_descent", "PlainSGD"),
+    "2sgd": ("maxmargin.solvers.gradient_descent", "SecondOrderSGD"),
 }
 
 

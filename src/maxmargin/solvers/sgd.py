@@ -24,7 +24,7 @@ What differs from Bottou's programs, and why:
   twice as far at most: u_i <- u_i min(1, 2 phi(t_i) / (g u_i^2 |x_i|^2)), for squared losses just to their least
   value. (Asi, Duchi: The importance of better models in stochastic optimization, PNAS 116, 2019, stop at the zero;
   twice the way took 8 passes instead of 9 to 1 % on text, 20 instead of 34 on 20news.) One rule serves all losses, and
-  no row of large weight or norm can do harm. Without it, and with the same t0, averages of a9a were four times as far
+  no row of large weight or norm can do harm. Without it, and with the same t0, averages of a9a were three times as far
   from the optimum after a pass, and thirty times with t0 ten times smaller.
 * t0 is a power of two times sum_i C_i |x_i|^2. The power is found as Bottou does, by a pass over a sample of 1000 rows
   for each, up or down as long as the objective on the sample falls.
@@ -49,18 +49,21 @@ visited, as the domain of phi* is an interval. Candidates, and by how much D(alp
     D: the slopes at the answer         -    -    -      38   10  2.9       -    -    -
 
 ("-": below zero.) So the last half it is. On text its error falls as 1 / t^2, that of P as 1 / t: soon P is all that
-the gap is about. On dense data with few features it is the other way round: the answer is good after a pass, but it
-takes a hundred to prove it.
+the gap is about. On dense data with few features it is the other way round: the answer is good after a pass, but the
+bound that would prove it lags far behind.
 
 Passes and seconds of processor time (one thread, calibration included, certificates not) until P is within 10, 1 and
-0.1 % of its least value (hinge, C = 1; `SGDClassifier` is scikit-learn's, tol=None):
+0.1 % of its least value (hinge, C = 1; SGDClassifier is scikit-learn's with tol=None; "-": not in 32 passes):
 
-                                  text, 200k x 50k             a9a               covtype           20news.binary
-    SGD()                      2 .18   8 .69  64 5.2     1 .003   1 .003     1 .08   1 .08     3 .25  20 1.2
-    SGD(average=True)          2 .18  14 1.2             1 .003   1 .003     1 .07   1 .07
-    SGD(average=False)         2 .16  12 .87             1 .003    -         4 .27    -        4 .19  39 1.5
-    Pegasos()                  2 .21   9 .84  64 5.5    10 .023  40 .08      4 .30  16 1.2     5 .32  32 1.8
-    SGDClassifier              3 .42  12 1.7                                                   6 .25  48 1.7
+                             text, 200k x 50k               a9a              covtype        20news.binary
+    SGD()                 2 .18   8 .68  63 5.6     1 .003   1 .003     1 .08   1 .08     3 .24  20 1.2
+    SGD(average=True)     2 .18  14 1.2             1 .003   1 .003     1 .07   1 .07
+    SGD(average=False)    2 .16  12 .87             1 .003    -         4 .27    -        4 .21    -
+    Pegasos()             2 .21   9 .81  64 5.9    10 .023    -         4 .30  16 1.2     5 .36  32 2.0
+    SGDClassifier         3 .42  12 1.5                                                   6 .25  48 1.7
+
+A pass over text takes 85 ms, 75 without the average, and SGDClassifier's 121; over 20news.binary, where w is too long
+for the caches, 74 and 40 against 41.
 """
 
 from __future__ import annotations
@@ -161,7 +164,7 @@ class SGD(Solver):
 
     name: ClassVar[str] = "sgd"
     losses: ClassVar[tuple[type, ...]] = (*losses.MARGIN_LOSSES, *losses.RESIDUAL_LOSSES)
-    accuracy: ClassVar[float] = 1e-2
+    accuracy: ClassVar[float] = 2e-3
 
     def __post_init__(self) -> None:
         if self.average not in _AVERAGES:
