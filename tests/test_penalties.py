@@ -1,10 +1,11 @@
 """`penalties.py`: values and dual norms by their definitions, proximal operators by what they minimise."""
 
-import naive.folos
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive.folos import norm
+from naive.folos import prox as naive_prox
 
 from maxmargin import penalties
 
@@ -17,7 +18,7 @@ steps = st.floats(0, 20)
 @every_penalty
 @given(w=vectors)
 def test_values_are_those_of_the_definition(name, w):
-    assert penalties.value(name, w) == pytest.approx(naive.folos.norm(name, w), rel=1e-12, abs=1e-300)
+    assert penalties.value(name, w) == pytest.approx(norm(name, w), rel=1e-12, abs=1e-300)
 
 
 @every_norm
@@ -39,10 +40,10 @@ def test_prox_minimises(name, v, step, seed):
     """No point has a lower 1/2 |w - v|^2 + step R(w), near or far; that function is strongly convex."""
 
     def objective(w):
-        return 0.5 * np.sum((w - v) ** 2) + step * naive.folos.norm(name, w)
+        return 0.5 * np.sum((w - v) ** 2) + step * norm(name, w)
 
     w, rng = penalties.prox(name, v, step), np.random.default_rng(seed)
-    np.testing.assert_allclose(w, naive.folos.prox(name, v, step), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(w, naive_prox(name, v, step), rtol=1e-9, atol=1e-9)
     for size in (1e-4, 1e-2, 1.0):
         other = w + size * rng.normal(size=len(v))
         assert objective(other) >= objective(w) + 0.5 * np.sum((other - w) ** 2) - 1e-9 * (1 + objective(w))

@@ -1,11 +1,11 @@
 """`proximal.py`: after every step, lazy weights are those that a naive version has changed one by one."""
 
-import naive.folos
 import numpy as np
 import pytest
 import samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive.folos import prox as naive_prox
 
 from maxmargin import penalties
 from maxmargin.proximal import L1, TAGS, lazy, owe, pay, proximal_add, proximal_dot, settled
@@ -44,9 +44,9 @@ def test_every_step_is_that_of_a_naive_version(name, make, bias, seed, every, si
         z = step(TAGS[name], rows, i, c, x, norms2[i], eta, (k + 1) % every == 0)
         assert z == pytest.approx(full[i] @ w, rel=1e-7, abs=1e-9)
         w, owed = w + c * full[i], owed + eta
-        np.testing.assert_allclose(settled(TAGS[name], x), naive.folos.prox(name, w, owed), rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(settled(TAGS[name], x), naive_prox(name, w, owed), rtol=1e-7, atol=1e-9)
         if (k + 1) % every == 0:
-            w, owed = naive.folos.prox(name, w, owed), 0.0
+            w, owed = naive_prox(name, w, owed), 0.0
 
 
 def test_an_untouched_weight_is_drawn_to_zero_exactly():

@@ -3,10 +3,12 @@
 import functools
 import itertools
 
-import naive.folos
+import naive
 import numpy as np
 import pytest
 import samples
+from naive.folos import folos as naive_folos
+from naive.folos import one_pass
 
 from maxmargin import Problem, losses, penalties, solve
 from maxmargin.solvers import folos
@@ -25,7 +27,7 @@ TOL = FOLOS.accuracy
 def test_every_pass_is_that_of_the_naive_version(loss, penalty, storage, every):
     X, y = samples.sample(loss, n_rows=20, n_features=3)
     problem = Problem(STORAGES[storage](X), y, 0.7, loss, penalty=penalty)
-    oracle = naive.folos.folos(X, y, problem.cost, problem.loss, seed=5, penalty=penalty, every=every)
+    oracle = naive_folos(X, y, problem.cost, problem.loss, seed=5, penalty=penalty, every=every)
     for passes, (w, _) in enumerate(itertools.islice(oracle, 8), start=1):
         result = solve(problem, FOLOS(every=every), tol=0.0, max_iter=passes, seed=5)
         np.testing.assert_allclose(result.w, w, rtol=1e-8, atol=1e-9)
@@ -37,9 +39,7 @@ def test_in_the_midst_of_a_pass_what_is_owed_is_paid():
     order, random = list(range(20)), naive.Xorshift(5)
     random.shuffle(order)
     eta = 0.01
-    w = naive.folos.one_pass(
-        X, y, problem.cost, problem.loss, np.zeros(3), order[:13], 20, "l1", 20, [eta] * 13
-    )  # its end pays
+    w = one_pass(X, y, problem.cost, problem.loss, np.zeros(3), order[:13], 20, "l1", 20, [eta] * 13)  # its end pays
     result = solve(problem, FOLOS(every=20, eta0=eta), tol=0.0, max_iter=13 / 20, seed=5)
     np.testing.assert_allclose(result.w, w, rtol=1e-9, atol=1e-12)
 

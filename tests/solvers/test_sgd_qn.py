@@ -2,10 +2,10 @@
 
 import itertools
 
-import naive.sgd_qn
 import numpy as np
 import pytest
 import samples
+from naive.sgd_qn import sgd_qn
 
 from maxmargin import Problem, losses, solve
 from maxmargin.solvers.sgd_qn import SGDQN
@@ -30,7 +30,7 @@ def test_every_option_is_that_of_the_naive_version(loss, make, options):
     X, y = samples.sample(loss, n_rows=25, n_features=4)
     problem = Problem(make(X), y, 0.7, loss)
     known = {"secant": options.get("estimate") == "secant"} | {k: v for k, v in options.items() if k != "estimate"}
-    oracle = naive.sgd_qn.sgd_qn(X, y, problem.cost, problem.loss, seed=3, **known)
+    oracle = sgd_qn(X, y, problem.cost, problem.loss, seed=3, **known)
     for passes, (w, inverse) in enumerate(itertools.islice(oracle, 4), start=1):
         state = solve(problem, SGDQN(**options), tol=0.0, max_iter=passes, seed=3).state
         np.testing.assert_allclose(state.w, w, rtol=1e-8, atol=1e-10)
@@ -41,7 +41,7 @@ def test_an_intercept_and_weights_go_into_the_step_sizes():
     X, y = samples.sample("huber", n_rows=25, n_features=4)
     weight = np.random.default_rng(0).integers(0, 4, size=25).astype(float)
     full = np.column_stack([X, np.full(25, 0.5)])
-    oracle = naive.sgd_qn.sgd_qn(full, y, 0.7 * weight, losses.get("huber"), seed=3, skip=2)
+    oracle = sgd_qn(full, y, 0.7 * weight, losses.get("huber"), seed=3, skip=2)
     w, _ = next(itertools.islice(oracle, 2, None))
     for make in (np.asarray, samples.csr):
         problem = Problem(make(X), y, 0.7, "huber", sample_weight=weight, bias=0.5)
