@@ -23,6 +23,7 @@ becomes balanced when its heavier side, the positive or the negative alpha_i sig
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,6 +176,11 @@ class Problem:
         """Length of w: the features, and one more if there is an intercept."""
         return n_weights(self.rows)
 
+    @cached_property
+    def blocks(self) -> Array:
+        """Borders of the blocks of rows over which passes are divided."""
+        return default_blocks(self.rows)
+
     @property
     def has_free_intercept(self) -> bool:
         """Whether there is an intercept that is not penalised."""
@@ -264,7 +270,7 @@ class Problem:
         alpha = np.empty(self.n_rows)
         map_blocks(
             lambda lo, hi: _dual_point(self.rows, self.y, self.cost, self.loss, w, alpha, lo, hi),
-            default_blocks(self.rows),
+            self.blocks,
             self.n_jobs,
         )
         return alpha
@@ -298,7 +304,7 @@ class Problem:
             alpha, v = alpha / scale, v / scale
         sums = map_blocks(
             lambda lo, hi: _risk_and_slack(self.rows, self.y, self.cost, self.loss, w, alpha, lo, hi),
-            default_blocks(self.rows),
+            self.blocks,
             self.n_jobs,
         )
         primal = self._regulariser(w) + sum(risk for risk, _ in sums)
@@ -326,7 +332,7 @@ class Problem:
         return sum(
             map_blocks(
                 lambda lo, hi: block_kernel(self.rows, self.y, self.cost, self.loss, w, lo, hi),
-                default_blocks(self.rows),
+                self.blocks,
                 self.n_jobs,
             )
         )

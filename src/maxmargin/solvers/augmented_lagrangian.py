@@ -48,7 +48,7 @@ from maxmargin.gram import cholesky, cholesky_solve, one_blas_thread
 from maxmargin.losses import QUADRATIC_DUAL, argument, dual_form, sign, slack, target, value
 from maxmargin.parallel import map_blocks
 from maxmargin.problem import Certificate, Problem
-from maxmargin.rows import Array, default_blocks, n_stored, row_dot
+from maxmargin.rows import Array, n_stored, row_dot
 from maxmargin.solvers._hessian import add_gram, add_rows, best_step, dot, lean_kernel, line_blocks, n_blocks, padded
 from maxmargin.solvers.base import Goal, Report, Solver
 from maxmargin.solvers.dual_cd import _feasible
@@ -131,6 +131,7 @@ class AugmentedLagrangian(Solver):
 
     name: ClassVar[str] = "augmented_lagrangian"
     losses: ClassVar[tuple[type, ...]] = QUADRATIC_DUAL
+    check_every: ClassVar[float] = 50.0  # a certificate would tell what is known: the gap is kept in step
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> AugmentedLagrangianState:
         """Start at w = 0, or near the w and alpha of another state: the smaller their gap, the larger s."""
@@ -141,18 +142,20 @@ class AugmentedLagrangian(Solver):
                 f"{8e-9 * n * n:.1f} GB; use dual_cd"
             )
         w, alpha, s = weights_to_start_at(problem, start), np.zeros(m), _first_s(problem)
+        z, v = np.zeros(m), np.zeros(n)
         if start is not None:
             known = getattr(start, "alpha", None)
             alpha = problem.dual_point(w) if known is None else _feasible(problem, known)
             gap = problem.certificate(w, alpha).relative_gap
             s *= min(max(_WIDTH * math.sqrt(_OF_WIDTH / max(gap, 1e-300)) / 2.0, 1.0), _LARGEST)
+            z, v = problem.decision(w), problem.weights(alpha)
         size = padded(n)
         course = Course(_CHANGE, 0, int(np.count_nonzero(problem.cost)), 0, 0, 1, 0, math.nan, math.inf)
         state = AugmentedLagrangianState(
             w=w,
             alpha=alpha,
-            z=problem.decision(w),
-            v=problem.weights(alpha),
+            z=z,
+            v=v,
             change=Change(np.zeros(0, np.int64), np.zeros(0)),
             search=Search(alpha.copy(), s, 0),
             matrix=Matrix(np.zeros((size, size)), np.zeros(m, np.bool_)),
@@ -365,7 +368,7 @@ def _walk(problem: Problem, state: AugmentedLagrangianState, room: int) -> Augme
     begin, has_all = state.course.position, state.course.rows == problem.n_rows
     end = min(begin + room, problem.n_rows) if has_all else _end_of_walk(problem.cost, begin, room)
     visits = end - begin if has_all else int(np.count_nonzero(problem.cost[begin:end]))
-    borders = np.unique(np.clip(default_blocks(problem.rows), begin, end))
+    borders = np.unique(np.clip(problem.blocks, begin, end))
     map_blocks(
         lambda lo, hi: _products(problem.rows, problem.cost, state.dw, state.dz, lo, hi), borders, problem.n_jobs
     )

@@ -29,8 +29,6 @@ from maxmargin.rows import Array
 
 State = Any  # a NamedTuple of arrays, numbers and such NamedTuples
 
-# A certificate costs about a third of a pass, so that the work between two of them bounds their share of the time.
-_CHECK_EVERY = 10.0  # passes between certificates that the solver did not ask for itself
 _LEAST_BETWEEN = 1.0  # passes before the solver's belief counts again, after it was wrong
 
 
@@ -60,6 +58,7 @@ class Solver:
     penalties: ClassVar[tuple[str, ...]] = ("l2",)
     takes_free_intercept: ClassVar[bool] = False  # an intercept that the penalty is not over
     max_passes: ClassVar[float] = 1000.0  # where `max_iter=None` ends
+    check_every: ClassVar[float] = 10.0  # passes between certificates that the solver did not ask for itself
     accuracy: ClassVar[float] = 0.0  # relative gap that a stochastic method reaches in these passes; 0: any
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: State | None = None) -> State:
@@ -159,7 +158,7 @@ def run(
     checkpoint_every: float = 60.0,
     interrupt: threading.Event | None = None,
     give_up: Callable[[list[dict[str, float]]], bool] | None = None,
-    check_every: float = _CHECK_EVERY,
+    check_every: float | None = None,
 ) -> Result:
     """Run a solver until the certified relative gap is at most `tol`, or a limit is met.
 
@@ -187,8 +186,9 @@ def run(
     give_up : callable, optional
         Given the history so far (a list of entries) after each certificate that does not meet the goal; True ends the
         run as "stalled". For `solvers.auto`, which then goes on with another solver.
-    check_every : float
-        Passes between certificates that the solver does not ask for itself. Each costs about a third of a pass.
+    check_every : float, optional
+        Passes between certificates that the solver does not ask for itself (default: the solver's own, 10 for most).
+        Each costs a third of a pass to two passes, so the work between two of them bounds their share of the time.
     """
     _check_arguments(solver, problem, tol, max_iter, max_time)
     with contextlib.ExitStack() as stack:
@@ -237,14 +237,14 @@ class _Loop:
         problem: Problem,
         goal: Goal,
         give_up: Callable[[list[dict[str, float]]], bool] | None = None,
-        check_every: float = _CHECK_EVERY,
+        check_every: float | None = None,
     ):
         self.solver, self.problem, self.goal, self.give_up = solver, problem, goal, give_up
-        self.check_every = check_every
+        self.check_every = solver.check_every if check_every is None else check_every
         self.history: list[dict[str, float]] = []
         self.certificate: Certificate | None = None  # the latest one
         self.is_certified = False  # whether it is of the present state
-        self.next_check = check_every
+        self.next_check = self.check_every
         self.seconds_before = 0.0  # spent before the resumption
         self.started = time.perf_counter()
         self.checkpoint: Any = None
