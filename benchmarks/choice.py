@@ -21,7 +21,8 @@ from . import datasets, machine
 
 _PATIENCE = 8.0
 _LEAST = 1.0  # second that every solver gets
-_MOST_FOR_A_MATRIX = 3000  # features; beyond, the interior point takes minutes
+_WITH_A_MATRIX = ("interior_point", "augmented_lagrangian")
+_MOST_FOR_A_MATRIX = 3000  # features; beyond, these take minutes
 _SETS = ("a9a", "w8a", "ijcnn1", "covtype.binary.scale", "skin_nonskin", "mnist#8", "reuters-money", "20news.binary")
 _GENERATED = ("dense", "text-50k")
 _REGRESSION = ("epsilon_insensitive",)  # the losses for `datasets.REGRESSION`
@@ -57,7 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
         for loss in _REGRESSION if name in datasets.REGRESSION else arguments.losses:
             able = [solver for solver in names if solver in solvers.supporting(losses.get(loss))]
             if data.X.shape[1] > _MOST_FOR_A_MATRIX:
-                able = [solver for solver in able if solver != "interior_point"]
+                able = [solver for solver in able if solver not in _WITH_A_MATRIX]
             for C in arguments.cs:
                 cell = _measure(data, loss, C, able, arguments)
                 cells.append(cell)

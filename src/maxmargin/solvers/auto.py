@@ -14,9 +14,9 @@ rows are many; second-order methods need a handful of passes there, each of whic
   point, or with many features OCAS.
 
 This is a guess; the certified gap is the judge. While a solver runs, its gap tells how many passes it will need: if
-they cost more than all of the last one, the next goes on from the solution so far. The first look comes early enough
-that a wrong guess costs a fifth of the last solver's time, or two. ``python -m benchmarks choice`` is the table that
-justifies the numbers below.
+they cost more than all of the last one, the next goes on from the solution so far. The first look comes after five
+passes or ten, which are all that most problems take that are tried so. ``python -m benchmarks choice`` is the table
+that justifies the numbers below.
 
 Nothing here looks at the clock, so the same problem takes the same course everywhere.
 """
@@ -39,13 +39,14 @@ from maxmargin.solvers.base import Result, Solver, run
 _FEW_FEATURES = 1000  # for which a method that factors an n x n matrix is quick
 _SOME_FEATURES = 3000  # for which it is still better than no end
 _EASY = 1.0  # C |x|^2 of the mean row up to which rows hardly interact
-_HARD = 30.0  # and from which coordinate descent is not worth a try
-_STEPS = {"augmented_lagrangian": 20.0, "tron": 5.0}  # for all C and tolerances, give or take a half
-_MATRICES = {"augmented_lagrangian": 3.0, "tron": 5.0}  # of all rows that these build
+_HARD = 5.0  # and from which they need more passes of coordinate descent than all of a second-order method costs
+_VERY_HARD = 30.0  # and from which that is so without a matrix, too
+_STEPS = {"augmented_lagrangian": 20.0, "tron": 4.0}  # for all C and tolerances, give or take a half
+_MATRICES = {"augmented_lagrangian": 2.0, "tron": 1.0}  # of all rows that these build
 _CONJUGATE_GRADIENTS = 120.0  # passes of coordinate descent that Newton's method costs without a matrix: 30 to 300
 _FAR = 0.1  # relative gap above which the dual objective tells more than the gap
 _WORK = 2e10  # stored values that the last solver may visit if there is no other limit: a minute or two
-_FIRST_LOOK = 0.2  # share of the last solver's price that the first may cost before it is judged
+_FIRST_LOOK = 0.2, 5.0, 10.0  # share of the last solver's price that the first may cost before it is judged, in passes
 
 
 def plan(problem: Problem) -> list[Solver]:
@@ -78,7 +79,7 @@ def _order(problem: Problem) -> list[str]:
     if n > _SOME_FEATURES:
         if _has_kink(problem) or n >= problem.n_rows:
             return ["dual_cd"]
-        return ["tron"] if difficulty > _HARD and 2 * n <= problem.n_rows else ["dual_cd", "tron"]
+        return ["tron"] if difficulty > _VERY_HARD and 2 * n <= problem.n_rows else ["dual_cd", "tron"]
     second = "augmented_lagrangian" if _has_kink(problem) else "tron"
     too_hard = _HARD if _has_kink(problem) else 0.0 if isinstance(problem.rows, Dense) else _EASY
     return [second] if difficulty > too_hard and n <= min(_FEW_FEATURES, problem.n_rows) else ["dual_cd", second]
@@ -144,7 +145,8 @@ def _forget(checkpoint: Any) -> None:
 
 def _watch(tol: float, patience: float) -> dict[str, Any]:
     """Arguments of `run`: when to look, and how to judge."""
-    first_look = min(max(_FIRST_LOOK * patience, 2.0), 10.0)
+    share, least, most = _FIRST_LOOK
+    first_look = min(max(share * patience, least), most)
     return {"check_every": first_look, "give_up": _is_hopeless(tol, patience, first_look)}
 
 
