@@ -130,7 +130,8 @@ def _pass_table(passes: dict[str, list[float]]) -> str:
 def _run(split: Split, objective: Objective, name: str, milestones: Any) -> Iterator[tuple[float, float, np.ndarray]]:
     """Seconds, passes and w of one of our solvers, at each milestone."""
     from maxmargin import Problem, solvers
-    from maxmargin.solvers.base import Goal
+
+    from .steps import advance
 
     started = time.process_time()
     problem = Problem(split.X, split.y, C=objective.C, loss=objective.loss)
@@ -138,11 +139,8 @@ def _run(split: Split, objective: Objective, name: str, milestones: Any) -> Iter
     state = solver.init_state(problem, 0)
     seconds = time.process_time() - started
     for milestone in milestones:
-        goal, passes = Goal(0.0, float(milestone)), -1.0
         started = time.process_time()
-        while passes < milestone:
-            state = solver.update(problem, state, goal)
-            passes = solver.report(problem, state, goal).passes
+        state, passes = advance(solver, problem, state, milestone)
         w = state.w
         seconds += time.process_time() - started
         yield seconds, passes, w

@@ -27,10 +27,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import datasets  # noqa: E402
+from benchmarks.steps import advance  # noqa: E402
 
 from maxmargin import Problem, losses, solvers  # noqa: E402
 from maxmargin.rows import view_rows  # noqa: E402
-from maxmargin.solvers.base import Goal  # noqa: E402
 from maxmargin.solvers.sgd import learn, new_online_state  # noqa: E402
 
 _SOLVERS = ("pegasos", "sgd", "dual_cd", "svmperf", "ocas")
@@ -114,10 +114,7 @@ def seconds_to_error(data: Data, n_rows: int, name: str, lam: float, error: floa
         if milestone <= passes:
             continue
         started = time.process_time()
-        while passes < milestone:
-            goal = Goal(0.0, milestone)
-            state = solver.update(problem, state, goal)
-            passes = solver.report(problem, state, goal).passes
+        state, passes = advance(solver, problem, state, milestone)
         w = state.w
         seconds += time.process_time() - started
         if seconds > limit or passes >= _MOST_PASSES:

@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
-from maxmargin import Problem, solve, solvers
-from maxmargin.solvers.base import Goal
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.steps import advance  # noqa: E402
+
+from maxmargin import Problem, solve, solvers  # noqa: E402
 
 _SOLVERS = ("gd", "sgd_plain", "2gd", "2sgd")
 _ACCURACIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
@@ -70,10 +76,7 @@ def run(problem: Problem, name: str, optimum: float, error: object) -> list[tupl
     seconds, passes, milestone, points = time.process_time() - started, 0.0, 0.001, []
     while passes < 500.0 and seconds < 20.0:
         started = time.process_time()
-        while passes < milestone:
-            goal = Goal(0.0, milestone)
-            state = solver.update(problem, state, goal)
-            passes = solver.report(problem, state, goal).passes
+        state, passes = advance(solver, problem, state, milestone)
         w = state.w
         seconds += time.process_time() - started
         points.append((seconds, passes, (problem.primal(w) - optimum) / optimum, error(w)))  # type: ignore[operator]
