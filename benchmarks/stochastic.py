@@ -178,7 +178,7 @@ def _curves(
         for _ in range(arguments.repeat):
             points = []
             prepared = peer.prepare(split.X, split.y)
-            for rung in peer.rungs:
+            for rung in _rungs(peer):
                 seconds, w = _timed(peer, prepared, objective, rung)
                 points.append(point(rung if isinstance(rung, int) else np.nan, seconds, w))
                 if points[-1].suboptimality <= ends[1] or sum(p.seconds for p in points) > 2 * arguments.cap:
@@ -186,6 +186,14 @@ def _curves(
             all_runs.append(points)
         curves[peer.name] = _median(all_runs)
     return curves
+
+
+def _rungs(peer: Peer) -> tuple[float, ...]:
+    """A peer's own; numbers of passes as ours, and doublings beyond."""
+    if not isinstance(peer.rungs[0], int):
+        return peer.rungs
+    ours = tuple(int(passes) for passes in _MILESTONES if passes >= 1)
+    return ours + tuple(passes for passes in peer.rungs if passes > ours[-1])
 
 
 def _timed(peer: Peer, prepared: Any, objective: Objective, rung: float) -> tuple[float, np.ndarray]:
