@@ -84,11 +84,16 @@ def generated(n_rows: int) -> Data:
 
 
 def flights() -> Data:
-    """The flights, in random order; a tenth for testing."""
-    data = datasets.get("flights3m")
-    order = np.random.default_rng(0).permutation(len(data.y))
-    n_test = len(order) // 10
-    train, test = order[n_test:], order[:n_test]
+    """All flights that were late and as many that were not, in random order; a tenth for testing.
+
+    Of all flights, a fifth is late, and no linear rule says which better than "none": 19.9 % of errors against 20.0 %.
+    """
+    data, rng = datasets.get("flights3m"), np.random.default_rng(0)
+    late, others = np.flatnonzero(data.y > 0.0), np.flatnonzero(data.y < 0.0)
+    fewer = min(len(late), len(others))
+    chosen = np.concatenate([rng.choice(side, fewer, replace=False) for side in (late, others)])
+    order = rng.permutation(chosen)
+    train, test = order[len(order) // 10 :], order[: len(order) // 10]
     return Data("flights3m", data.X[train], data.y[train], data.X[test], data.y[test])
 
 
@@ -134,7 +139,7 @@ def seconds_of_stream(data: Data, n_rows: int, lam: float, error: float) -> tupl
     for X, y in chunks(n_rows):
         begin = 0
         while begin < len(y):
-            end = len(y) if found < math.inf else min(len(y), max(begin + 1, int(look) - seen))
+            end = len(y) if found < math.inf else min(len(y), begin + max(1, math.ceil(look) - seen))
             rows, weight = view_rows(X[begin:end]), np.ones(end - begin)
             started = time.process_time()
             state = learn(rows, y[begin:end], weight, loss, state, lam)

@@ -47,7 +47,7 @@ def classifier_loss(loss: str | Loss, penalty: str = "l2", free_intercept: bool 
     loss = losses.get(loss)
     if not losses.is_margin_loss(loss):
         raise ValueError(f"loss {losses.name_of(loss)!r} is for regression: use LinearSVR; {_choices(penalty)}")
-    if not solvers.supporting(loss, penalty, free_intercept=free_intercept):
+    if not any(solvers.takes(name, loss, penalty, free_intercept=free_intercept) for name in solvers.names()):
         raise ValueError(f"no solver takes loss {losses.name_of(loss)!r} with this penalty; {_choices(penalty)}")
     return loss
 

@@ -52,8 +52,9 @@ class LinearSVC(ClassifierMixin, LinearEstimator):
         Seed of the order in which rows are visited. None is a fixed seed: the same data give the same bits.
     verbose : int, default=0
         1: show a progress bar on a terminal.
-    penalty : {"l2", "l1"}, default="l2"
-        "l1" has |w|_1 in the place of 1/2 |w|^2, and makes many weights exactly zero.
+    penalty : {"l2", "l1", "l2_norm", "linf"}, default="l2"
+        "l1" has |w|_1 in the place of 1/2 |w|^2, and makes many weights exactly zero; "l2_norm" has |w|, and "linf" the
+        largest |w_j| (solver "folos", to a rough gap).
     penalize_intercept : bool, default=True
         False leaves the intercept out of the penalty, as in LIBSVM and scikit-learn's SVC.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"

@@ -61,14 +61,19 @@ def get(solver: str | Solver) -> Solver:
     return getattr(importlib.import_module(module), name)()
 
 
+def takes(solver: str | Solver, loss: Loss, penalty: str = "l2", *, free_intercept: bool = False) -> bool:
+    """Whether a solver takes a loss with this penalty, and an intercept without one if that is asked for."""
+    able = get(solver)
+    return (
+        isinstance(loss, able.losses)
+        and penalty in able.penalties
+        and (able.takes_free_intercept or not free_intercept)
+    )
+
+
 def supporting(loss: Loss, penalty: str = "l2", *, free_intercept: bool = False) -> list[str]:
-    """Names of the solvers that take a loss with this penalty, and an intercept without one if that is asked for."""
-    able = {name: get(name) for name in names()}
-    return [
-        name
-        for name, s in able.items()
-        if isinstance(loss, s.losses) and penalty in s.penalties and (s.takes_free_intercept or not free_intercept)
-    ]
+    """Names of the solvers that `takes` says yes to; to find out, all of them are imported."""
+    return [name for name in names() if takes(name, loss, penalty, free_intercept=free_intercept)]
 
 
 def solve(problem: Problem, solver: str | Solver = "auto", *, tol: float = 1e-3, **options: Any) -> Result:

@@ -52,19 +52,22 @@ _FIRST_LOOK = 0.2, 5.0, 10.0  # share of the last solver's price that the first 
 def plan(problem: Problem) -> list[Solver]:
     """Solvers for a problem, in the order in which to try them."""
     penalty, is_free = problem.penalty, problem.has_free_intercept
+    first_choice = [
+        name for name in _order(problem) if solvers.takes(name, problem.loss, penalty, free_intercept=is_free)
+    ]
+    if first_choice:
+        return [solvers.get(name) for name in first_choice]
     able = solvers.supporting(problem.loss, penalty, free_intercept=is_free)
-    if not able:
-        takers = [
-            name for name in losses.names() if solvers.supporting(losses.get(name), penalty, free_intercept=is_free)
-        ]
-        kind = "" if penalty == "l2" else f" with penalty {penalty!r}"
-        if is_free:
-            kind += " and penalize_intercept=False"
-        raise ValueError(
-            f"no solver takes loss {losses.name_of(problem.loss)!r}{kind} yet; "
-            f"there are solvers for {', '.join(takers) or 'none'}"
-        )
-    return [solvers.get(name) for name in _order(problem) if name in able] or [solvers.get(able[0])]
+    if able:
+        return [solvers.get(able[0])]
+    takers = [name for name in losses.names() if solvers.supporting(losses.get(name), penalty, free_intercept=is_free)]
+    kind = "" if penalty == "l2" else f" with penalty {penalty!r}"
+    if is_free:
+        kind += " and penalize_intercept=False"
+    raise ValueError(
+        f"no solver takes loss {losses.name_of(problem.loss)!r}{kind} yet; "
+        f"there are solvers for {', '.join(takers) or 'none'}"
+    )
 
 
 def _order(problem: Problem) -> list[str]:
