@@ -79,9 +79,9 @@ def solver_for(solver: str | Solver, loss: Loss, penalty: str = "l2", free_inter
     """A solver object, or "auto"; the error lists the solvers that take the loss, the penalty and the intercept."""
     if isinstance(solver, Solver) or (isinstance(solver, str) and solver == "auto"):
         return solver
-    able = solvers.supporting(loss, penalty, free_intercept=free_intercept)
-    if solver not in able:
-        is_known = isinstance(solver, str) and solver in solvers.names()
+    is_known = isinstance(solver, str) and solver in solvers.names()
+    if not is_known or not solvers.takes(solver, loss, penalty, free_intercept=free_intercept):
+        able = solvers.supporting(loss, penalty, free_intercept=free_intercept)
         what = f"solver {solver!r} does not take loss" if is_known else f"unknown solver {solver!r}; for loss"
         kind = "" if penalty == "l2" else f" with penalty {penalty!r}"
         kind += " and an intercept without penalty" if free_intercept else ""
