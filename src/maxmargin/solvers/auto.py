@@ -39,7 +39,7 @@ from maxmargin.solvers.base import Result, Solver, run
 _FEW_FEATURES = 1000  # for which a method that factors an n x n matrix is quick
 _SOME_FEATURES = 3000  # for which it is still better than no end
 _EASY = 1.0  # C |x|^2 of the mean row up to which rows hardly interact
-_HARD = 5.0  # and from which they need more passes of coordinate descent than all of a second-order method costs
+_HARD = 4.0  # and from which they need more passes of coordinate descent than all of a second-order method costs
 _VERY_HARD = 30.0  # and from which that is so without a matrix, too
 _STEPS = {"augmented_lagrangian": 20.0, "tron": 4.0}  # for all C and tolerances, give or take a half
 _MATRICES = {"augmented_lagrangian": 2.0, "tron": 1.0}  # of all rows that these build
