@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from maxmargin import kernels, losses, measures, solvers
     from maxmargin.data.stream import stream_svmlight
     from maxmargin.data.svmlight import load_svmlight, save_svmlight
+    from maxmargin.estimators._suggest import suggest_rbf
     from maxmargin.estimators.budget import BudgetSVC
     from maxmargin.estimators.linear import LinearSVC, LinearSVR
     from maxmargin.estimators.measures import StructuralSVC
@@ -38,6 +39,7 @@ _HOME = {
     "save_svmlight": "maxmargin.data.svmlight",
     "solve": "maxmargin.solvers",
     "stream_svmlight": "maxmargin.data.stream",
+    "suggest_rbf": "maxmargin.estimators._suggest",
 }
 _MODULES = ("kernels", "losses", "measures", "solvers")
 
@@ -62,6 +64,7 @@ __all__ = [
     "solve",
     "solvers",
     "stream_svmlight",
+    "suggest_rbf",
 ]
 
 
