@@ -1,9 +1,9 @@
 """C and gamma for a kernel SVM, from a quick look at ten thousand rows.
 
 Test accuracy of ``BudgetSVC(budget=500, max_iter=2)`` with the defaults and with what is suggested here: ijcnn1 97.5
-and 98.5 %, covtype (100,000 rows) 78.9 and 82.4 %, phishing 95.9 and 97.1 %, skin_nonskin 99.85 and 99.98 %. (To take the
-smoothest model of those that were equal but for chance, from 4000 rows and a budget of 100, was no better than the
-defaults.)
+and 98.5 %, covtype (100,000 rows) 78.9 and 82.4 %, phishing 95.9 and 97.1 %, skin_nonskin 99.85 and 99.98 %. (To take
+the smoothest model of those that were equal but for chance, from 4000 rows and a budget of 100, was no better than
+the defaults.)
 """
 
 from __future__ import annotations
