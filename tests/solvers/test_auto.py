@@ -35,9 +35,9 @@ def test_the_plan_follows_shape_loss_and_difficulty():
     assert planned(samples.csr(X), Y, C=100.0, loss="hinge") == ["augmented_lagrangian"]
     assert planned(X, X[:, 0], C=100.0, loss="epsilon_insensitive") == ["augmented_lagrangian"]
     assert planned(X, Y, C=100.0, loss="hinge", bias=1.0, penalize_intercept=False) == ["interior_point"]
-    assert planned(X, Y, C=1e-4, loss="squared_hinge") == ["tron"]
-    assert planned(samples.csr(X), Y, C=1e-4, loss="squared_hinge") == ["dual_cd", "tron"]
-    assert planned(samples.csr(X), Y, C=1.0, loss="squared_hinge") == ["tron"]
+    assert planned(X, Y, C=1e-4, loss="squared_hinge") == ["tron", "augmented_lagrangian"]
+    assert planned(samples.csr(X), Y, C=1e-4, loss="squared_hinge") == ["dual_cd", "tron", "augmented_lagrangian"]
+    assert planned(samples.csr(X), Y, C=1.0, loss="squared_hinge") == ["tron", "augmented_lagrangian"]
     assert planned(X, Y, loss="logistic") == planned(wide, y, loss="logistic") == ["tron"]
     assert planned(wide, y, C=100.0, loss="hinge") == ["dual_cd"]
     assert planned(wide, y, C=100.0, loss="squared_hinge") == ["dual_cd"]
@@ -45,7 +45,7 @@ def test_the_plan_follows_shape_loss_and_difficulty():
     assert planned(large, np.tile([1.0, -1.0], 1750), C=100.0, loss="squared_hinge") == ["dual_cd", "tron"]
     larger = samples.csr(np.eye(6300, 3100))
     assert planned(larger, np.tile([1.0, -1.0], 3150), C=100.0, loss="squared_hinge") == ["tron"]
-    assert planned(wide[:, :2000], y, C=100.0, loss="squared_hinge") == ["dual_cd", "tron"]
+    assert planned(wide[:, :2000], y, C=100.0, loss="squared_hinge") == ["dual_cd", "tron", "augmented_lagrangian"]
 
 
 def test_the_price_of_a_matrix_grows_with_the_features():
@@ -66,6 +66,16 @@ def test_a_stalled_solver_is_relieved(optimist):
     assert len({len(column) for column in result.history.values()}) == 1
     assert np.isnan(result.history["updates"][-1])  # a count of the first solver alone
     assert problem.certificate(result.w, result.alpha).relative_gap <= 2e-6
+
+
+def test_newtons_method_is_relieved_where_its_gap_does_not_fall():
+    """Features of 0..255, rows that can nearly be separated, and a large C."""
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, size=(3000, 60)).astype(float)
+    labels = np.where((pixels - 128.0) @ rng.normal(size=60) + 10.0 * rng.normal(size=3000) > 0.0, 1.0, -1.0)
+    result = solve(Problem(pixels, labels, 1e9, "squared_hinge", bias=1.0), tol=1e-3)
+    assert (result.solver.name, result.stop_reason) == ("augmented_lagrangian", "converged")
+    assert result.passes < 400.0
 
 
 def test_an_easy_problem_is_left_to_the_first_solver(optimist):
