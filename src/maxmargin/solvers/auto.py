@@ -55,7 +55,9 @@ def plan(problem: Problem) -> list[Solver]:
     """Solvers for a problem, in the order in which to try them."""
     penalty, is_free = problem.penalty, problem.has_free_intercept
     first_choice = [
-        name for name in _order(problem) if solvers.takes(name, problem.loss, penalty, free_intercept=is_free)
+        name
+        for name in _order(problem)
+        if name in solvers.names() and solvers.takes(name, problem.loss, penalty, free_intercept=is_free)
     ]
     if first_choice:
         return [solvers.get(name) for name in first_choice]
