@@ -25,7 +25,7 @@ def _points(X, y, cost, loss):
         visits += np.count_nonzero(alpha != before)
         apart = w - weights(X, y, loss, alpha)
         gap = primal(X, y, cost, loss, w) - dual(X, y, cost, loss, alpha)
-        if steps > 0 and 0.5 * apart @ apart <= 0.5 * gap:
+        if steps >= 30 or (steps > 0 and 0.5 * apart @ apart <= 0.5 * gap):
             centre, s, steps = alpha, s * (9 if steps <= 1 else 3 if steps <= 6 else np.sqrt(3)), 0
             continue
         free = _best(loss, argument(loss, X @ w, y), cost, centre, s)[1]

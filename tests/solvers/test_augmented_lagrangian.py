@@ -89,6 +89,15 @@ def test_few_steps_whatever_C():
         assert result.history["free"][-1] < 2000
 
 
+def test_a_search_that_rounding_would_keep_going_ends():
+    """Features of 0..255, rows that can nearly be separated, and a large C: no w is ever that of its alpha."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 256, size=(3000, 60)).astype(float)
+    y = np.where((X - 128.0) @ rng.normal(size=60) + 10.0 * rng.normal(size=3000) > 0.0, 1.0, -1.0)
+    result = solve(Problem(X, y, 1e8, "hinge", bias=1.0), "augmented_lagrangian", tol=1e-3)
+    assert result.stop_reason == "converged"
+
+
 def test_a_start_at_anothers_weights_saves_steps():
     X, y = samples.sample("hinge", n_rows=2000, n_features=8)
     problem = Problem(X, y, 10.0, "hinge")

@@ -30,10 +30,10 @@ def planned(*args, **options):
 def test_the_plan_follows_shape_loss_and_difficulty():
     wide = samples.csr(RNG.normal(size=(20, 4000)) * (RNG.random((20, 4000)) < 0.01))
     y = Y[:20]
-    assert planned(X, Y, C=0.1, loss="hinge") == ["dual_cd", "augmented_lagrangian"]
-    assert planned(X, Y, C=10.0, loss="hinge") == ["augmented_lagrangian"]
-    assert planned(samples.csr(X), Y, C=100.0, loss="hinge") == ["augmented_lagrangian"]
-    assert planned(X, X[:, 0], C=100.0, loss="epsilon_insensitive") == ["augmented_lagrangian"]
+    assert planned(X, Y, C=0.1, loss="hinge") == ["dual_cd", "augmented_lagrangian", "interior_point"]
+    assert planned(X, Y, C=10.0, loss="hinge") == ["augmented_lagrangian", "interior_point"]
+    assert planned(samples.csr(X), Y, C=100.0, loss="hinge") == ["augmented_lagrangian", "interior_point"]
+    assert planned(X, X[:, 0], C=100.0, loss="epsilon_insensitive") == ["augmented_lagrangian", "interior_point"]
     assert planned(X, Y, C=100.0, loss="hinge", bias=1.0, penalize_intercept=False) == ["interior_point"]
     assert planned(X, Y, C=1e-4, loss="squared_hinge") == ["tron", "augmented_lagrangian"]
     assert planned(samples.csr(X), Y, C=1e-4, loss="squared_hinge") == ["dual_cd", "tron", "augmented_lagrangian"]

@@ -59,6 +59,7 @@ _MOST_WEIGHTS = 10_000
 _WIDTH = 2.0  # of the window in which rows are free, 1 / s, to begin with: so many times what t is off at w = 0
 _GROWTH = 3.0  # of s for the next centre: this after a search of ordinary length, its square after a short one
 _SHORT, _LONG = 1, 6  # Newton steps
+_MOST_STEPS = 30  # of a search: what it has not found by then, rounding errors hide
 _DONE = 0.5  # share of the gap that |w - v|^2 / 2 may have when a search ends
 _OF_WIDTH = 0.05  # relative gap after a search, for a window of width one; it falls with the square of the width
 _LARGEST = 1e9  # s, beside what it begins with
@@ -334,7 +335,9 @@ def _after_change(problem: Problem, state: AugmentedLagrangianState, goal: Goal)
     apart = state.w - state.v
     distance, slacks = 0.5 * dot(apart, apart), state.course.gap
     gap = slacks + distance
-    is_done = state.search.steps > 0 and distance <= _DONE * gap and gap > goal.tol * state.course.primal
+    steps = state.search.steps
+    is_done = steps >= _MOST_STEPS or (steps > 0 and distance <= _DONE * gap)
+    is_done = is_done and gap > goal.tol * state.course.primal
     if is_done and state.search.s < _LARGEST * _first_s(problem):
         return _begin_change(problem, _with(_next_search(state), centres=state.course.centres + 1))
     return _newton_step(problem, _with(state, gap=min(gap, state.course.primal)))

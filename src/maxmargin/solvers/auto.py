@@ -7,7 +7,8 @@ rows are many; second-order methods need a handful of passes there, each of whic
 * A smooth loss with few features: Newton's method, unless rows are sparse and C |x|^2 <= 1, where two or three passes
   of coordinate descent are all it takes. Where that does not end (mnist unscaled, C = 1e4: rounding of a
   gradient whose terms are so large), the augmented Lagrangian goes on.
-* A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate; then the augmented Lagrangian.
+* A loss with a kink and few features: coordinate descent, if C |x|^2 is moderate; then the augmented Lagrangian, and
+  the interior point for the like of mnist at C = 1e4.
 * Many features: coordinate descent. With more rows than features and a smooth loss, Newton's method with conjugate
   gradients after it, or at once if there are twice as many and C |x|^2 is large; with fewer rows, which can nearly be
   separated, that is no help.
@@ -42,12 +43,12 @@ _SOME_FEATURES = 3000  # for which it is still better than no end
 _EASY = 1.0  # C |x|^2 of the mean row up to which rows hardly interact
 _HARD = 4.0  # and from which they need more passes of coordinate descent than all of a second-order method costs
 _VERY_HARD = 30.0  # and from which that is so without a matrix, too
-_STEPS = {"augmented_lagrangian": 20.0, "tron": 4.0}  # for all C and tolerances, give or take a half
-_MATRICES = {"augmented_lagrangian": 2.0, "tron": 1.0}  # of all rows that these build
+_STEPS = {"augmented_lagrangian": 20.0, "tron": 4.0, "interior_point": 50.0}  # for all C, give or take a half
+_MATRICES = {"augmented_lagrangian": 2.0, "tron": 1.0, "interior_point": 25.0}  # of all rows that these build
 _CONJUGATE_GRADIENTS = 120.0  # passes of coordinate descent that Newton's method costs without a matrix: 30 to 300
 _FAR = 0.1  # relative gap above which the dual objective tells more than the gap
 _WORK = 2e10  # stored values that the last solver may visit if there is no other limit: a minute or two
-_LATE_LOOK = 50.0  # passes, at Newton's method: its gap falls all at once, if it falls
+_LATE_LOOK = {"tron": 50.0, "augmented_lagrangian": 300.0}  # passes: gaps of these fall all at once, if they fall
 _FIRST_LOOK = 0.2, 5.0, 10.0  # share of the next solver's price that one may cost before it is judged, in passes
 
 
@@ -87,7 +88,7 @@ def _order(problem: Problem) -> list[str]:
         if _has_kink(problem) or n >= problem.n_rows:
             return ["dual_cd"]
         return ["tron"] if difficulty > _VERY_HARD and 2 * n <= problem.n_rows else ["dual_cd", "tron"]
-    after = ["augmented_lagrangian"] if _has_kink(problem) else ["tron", "augmented_lagrangian"]
+    after = ["augmented_lagrangian", "interior_point"] if _has_kink(problem) else ["tron", "augmented_lagrangian"]
     too_hard = _HARD if _has_kink(problem) else 0.0 if isinstance(problem.rows, Dense) else _EASY
     return after if difficulty > too_hard and n <= min(_FEW_FEATURES, problem.n_rows) else ["dual_cd", *after]
 
@@ -152,7 +153,7 @@ def _forget(checkpoint: Any) -> None:
 def _watch(tol: float, patience: float, solver: str) -> dict[str, Any]:
     """Arguments of `run`: when to look, and how to judge."""
     share, least, most = _FIRST_LOOK
-    first_look = _LATE_LOOK if solver == "tron" else min(max(share * patience, least), most)
+    first_look = _LATE_LOOK.get(solver, min(max(share * patience, least), most))
     return {"check_every": first_look, "give_up": _is_hopeless(tol, patience, first_look)}
 
 
