@@ -76,22 +76,21 @@ from maxmargin import penalties
 from maxmargin._jit import prefetch
 from maxmargin._random import random_stream, shuffle
 from maxmargin.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, argument, derivative, sign
-from maxmargin.problem import Certificate, Problem
+from maxmargin.problem import Problem
 from maxmargin.proximal import TAGS, Lazy, lazy, owe, pay, proximal_add, proximal_dot, settled
 from maxmargin.rows import Array, n_stored, prefetch_row
 from maxmargin.solvers._calibration import (
     SAMPLE,
     Course,
+    RowByRow,
     best_power,
-    later_certificate,
     sampled_risk,
     steepest_slope,
     steepness,
 )
 from maxmargin.solvers._hessian import lean_kernel
-from maxmargin.solvers.base import Goal, Report, Solver
 from maxmargin.solvers.dual_cd import _all_rows
-from maxmargin.solvers.lbfgs import last_visit_of, weights_to_start_at
+from maxmargin.solvers.lbfgs import weights_to_start_at
 
 _BLOCK = 1 << 22  # stored values that one update walks over
 _LOOKAHEAD = 4  # rows between asking for a row's cache lines and using them
@@ -116,7 +115,7 @@ class FOLOSState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FOLOS(Solver):
+class FOLOS(RowByRow):
     """Forward-backward splitting: stochastic gradient steps for penalties that have no gradient.
 
     Parameters
@@ -174,24 +173,10 @@ class FOLOS(Solver):
         )
         return state._replace(eta0=_calibrated(problem, state) if self.eta0 is None else float(self.eta0))
 
-    def update(self, problem: Problem, state: FOLOSState, goal: Goal) -> FOLOSState:
-        """Steps for a block of work, to the next certificate, or as far as the goal's passes allow."""
-        m = len(state.order)
-        position, visits, next_certificate = state.course
-        last = min(last_visit_of(goal, m), max(next_certificate, visits + 1))
-        of_row = 1 + n_stored(problem.rows) // problem.n_rows
-        room = min(last - visits, max(1, _BLOCK // of_row))
-        while room > 0:
-            if position == m:
-                shuffle(state.order, m, state.stream)
-                position = 0
-            n = min(room, m - position)
-            self._run(problem, state, position, n, visits)
-            position, visits, room = position + n, visits + n, room - n
-        return state._replace(course=Course(position, visits, next_certificate))
+    def _rows_at_once(self, problem: Problem) -> int:
+        return max(1, _BLOCK // (1 + n_stored(problem.rows) // problem.n_rows))
 
-    def _run(self, problem: Problem, state: FOLOSState, position: int, n: int, visits: int) -> None:
-        """Steps on n rows of this pass from a position on."""
+    def _run(self, problem: Problem, state: FOLOSState, position: int, n: int, visits: int) -> FOLOSState:
         m, size = int(np.count_nonzero(problem.cost)), len(state.order)
         passes = 1 + visits // m
         if problem.penalty == "l2":
@@ -205,33 +190,13 @@ class FOLOS(Solver):
             (position, n, visits, self._rows_between(problem, passes, size)),
             (rate, t0, float(m), 2.0 / (passes + 1), steepest_slope(problem.loss)),
         )
+        return state
 
     def _rows_between(self, problem: Problem, passes: int, n_rows: int) -> int:
         """How many rows of a pass are between two proximal steps."""
         if self.every is not None:
             return int(self.every)
         return 1 if problem.penalty in ("l2", "l2_norm") else -(-n_rows // max(1, _FIRST // passes))
-
-    def report(self, problem: Problem, state: FOLOSState, goal: Goal) -> Report:
-        """A certificate is due after twice the passes; there are no estimates between."""
-        course = state.course
-        return Report(
-            passes=course.visits / len(state.order),
-            primal=math.nan,
-            dual=math.nan,
-            believes=course.visits >= course.next_certificate,
-            counters={},
-        )
-
-    def certificate(self, problem: Problem, state: FOLOSState) -> Certificate:
-        """By the mean of the slopes that the steps have met, or by those at w: whichever proves more."""
-        w = state.w
-        both = problem.certificate(w, state.slopes), problem.certificate(w)
-        return min(both, key=lambda certificate: certificate.gap)
-
-    def reconsider(self, problem: Problem, state: FOLOSState, goal: Goal, certificate: Certificate) -> FOLOSState:
-        """The next certificate after as many passes again."""
-        return state._replace(course=later_certificate(state.course, len(state.order)))
 
 
 def _calibrated(problem: Problem, start: FOLOSState) -> float:

@@ -39,7 +39,7 @@ from maxmargin._random import random_stream, shuffle
 from maxmargin.losses import Huber, Logistic, argument, derivative, sign, value
 from maxmargin.problem import Certificate, Problem
 from maxmargin.rows import Array, add_row, n_stored, row_dot
-from maxmargin.solvers._calibration import Course, later_certificate
+from maxmargin.solvers._calibration import Course, RowByRow
 from maxmargin.solvers._hessian import SMOOTH, lean_kernel, second_derivative
 from maxmargin.solvers.base import Goal, Report, Solver
 from maxmargin.solvers.dual_cd import _all_rows
@@ -271,7 +271,7 @@ class SecondOrderState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PlainSGD(Solver):
+class PlainSGD(RowByRow):
     """Stochastic gradient descent without any refinement: SGD of the survey's table 2.
 
     Examples
@@ -294,44 +294,16 @@ class PlainSGD(Solver):
         shuffle(order, len(order), stream)
         return PlainState(scaled_vector(w), _curvature_bound(problem), order, stream, Course(0, 0, len(order)))
 
-    def update(self, problem: Problem, state: Any, goal: Goal) -> Any:
-        """Steps for a block of work, to the next certificate, or as far as the goal's passes allow."""
-        m, (position, visits, next_certificate) = len(state.order), state.course
-        last = min(last_visit_of(goal, m), max(next_certificate, visits + 1))
-        room = min(last - visits, max(1, _BLOCK // self._cost_of_step(problem)))
-        while room > 0:
-            if position == m:
-                shuffle(state.order, m, state.stream)
-                position = 0
-            n = min(room, m - position, self._steps_at_once(state, visits))
-            state = self._run(problem, state, position, n, visits)
-            position, visits, room = position + n, visits + n, room - n
-        return state._replace(course=Course(position, visits, next_certificate))
+    def _rows_at_once(self, problem: Problem) -> int:
+        return max(1, _BLOCK // self._cost_of_step(problem))
 
     def _cost_of_step(self, problem: Problem) -> int:
         return 2 + n_stored(problem.rows) // problem.n_rows
-
-    def _steps_at_once(self, state: Any, visits: int) -> int:
-        return len(state.order)
 
     def _run(self, problem: Problem, state: Any, position: int, n: int, visits: int) -> Any:
         data = problem.rows, problem.y, problem.cost, problem.norms2, problem.loss
         _plain_steps(data, state.x, state.order, (position, n, visits, state.t0))
         return state
-
-    def report(self, problem: Problem, state: Any, goal: Goal) -> Report:
-        """A certificate is due after twice the passes; there are no estimates between."""
-        course = state.course
-        believes = course.visits >= course.next_certificate
-        return Report(course.visits / len(state.order), math.nan, math.nan, believes, {})
-
-    def certificate(self, problem: Problem, state: Any) -> Certificate:
-        """That of w."""
-        return problem.certificate(state.w)
-
-    def reconsider(self, problem: Problem, state: Any, goal: Goal, certificate: Certificate) -> Any:
-        """The next certificate after as many passes again."""
-        return state._replace(course=later_certificate(state.course, len(state.order)))
 
 
 @lean_kernel
@@ -373,7 +345,7 @@ class SecondOrderSGD(PlainSGD):
     def _cost_of_step(self, problem: Problem) -> int:
         return 2 + 2 * problem.n_weights**2
 
-    def _steps_at_once(self, state: Any, visits: int) -> int:
+    def _most_steps(self, state: Any, visits: int) -> int:
         """To where the number of steps, those that t0 stands for among them, has doubled."""
         return max(1, math.ceil(2.0 * state.inverted - state.t0) - visits)
 

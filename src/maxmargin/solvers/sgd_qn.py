@@ -84,21 +84,20 @@ import numpy as np
 from maxmargin._jit import DENSE_MATH, generic, prefetch
 from maxmargin._random import random_stream, shuffle
 from maxmargin.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, argument, derivative, sign
-from maxmargin.problem import Certificate, Problem
+from maxmargin.problem import Problem
 from maxmargin.rows import CSR, Array, Dense, add_row, n_stored, prefetch_row
 from maxmargin.solvers._calibration import (
     SAMPLE,
     Course,
+    RowByRow,
     best_power,
-    later_certificate,
     sampled_risk,
     steepest_slope,
     steepness,
 )
 from maxmargin.solvers._hessian import lean_kernel
-from maxmargin.solvers.base import Goal, Report, Solver
 from maxmargin.solvers.dual_cd import _all_rows
-from maxmargin.solvers.lbfgs import last_visit_of, weights_to_start_at
+from maxmargin.solvers.lbfgs import weights_to_start_at
 
 _BLOCK = 1 << 22  # stored values that one update walks over
 _LOOKAHEAD = 4  # rows between asking for a row's cache lines and using them
@@ -123,7 +122,7 @@ class SGDQNState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SGDQN(Solver):
+class SGDQN(RowByRow):
     """SGD-QN: stochastic gradient steps, each weight with a step size of its own.
 
     Parameters
@@ -178,42 +177,12 @@ class SGDQN(Solver):
         slopes = np.zeros(problem.n_rows) if slopes is None or len(slopes) != problem.n_rows else slopes.copy()
         return SGDQNState(w * t0, np.zeros(len(w)), slopes, order, stream, t0, clip, Course(0, 0, len(order)))
 
-    def update(self, problem: Problem, state: SGDQNState, goal: Goal) -> SGDQNState:
-        """Steps for a block of work, to the next certificate, or as far as the goal's passes allow."""
-        m = len(state.order)
-        position, visits, next_certificate = state.course
-        last = min(last_visit_of(goal, m), max(next_certificate, visits + 1))
-        of_row = 1 + n_stored(problem.rows) // problem.n_rows
-        room = min(last - visits, max(1, _BLOCK // of_row))
-        while room > 0:
-            if position == m:
-                shuffle(state.order, m, state.stream)
-                position = 0
-            n = min(room, m - position)
-            _run(problem, state, position, n, visits, self.skip, self.estimate == "secant")
-            position, visits, room = position + n, visits + n, room - n
-        return state._replace(course=Course(position, visits, next_certificate))
+    def _rows_at_once(self, problem: Problem) -> int:
+        return max(1, _BLOCK // (1 + n_stored(problem.rows) // problem.n_rows))
 
-    def report(self, problem: Problem, state: SGDQNState, goal: Goal) -> Report:
-        """A certificate is due after twice the passes; there are no estimates between."""
-        course = state.course
-        return Report(
-            passes=course.visits / len(state.order),
-            primal=math.nan,
-            dual=math.nan,
-            believes=course.visits >= course.next_certificate,
-            counters={},
-        )
-
-    def certificate(self, problem: Problem, state: SGDQNState) -> Certificate:
-        """By the mean of the slopes that the steps have met, or by those at w: whichever proves more."""
-        w = state.w
-        both = problem.certificate(w, state.slopes), problem.certificate(w)
-        return min(both, key=lambda certificate: certificate.gap)
-
-    def reconsider(self, problem: Problem, state: SGDQNState, goal: Goal, certificate: Certificate) -> SGDQNState:
-        """The next certificate after as many passes again."""
-        return state._replace(course=later_certificate(state.course, len(state.order)))
+    def _run(self, problem: Problem, state: SGDQNState, position: int, n: int, visits: int) -> SGDQNState:
+        _run(problem, state, position, n, visits, self.skip, self.estimate == "secant")
+        return state
 
 
 def _calibrated(problem: Problem, sample: Array, w: Array) -> float:
