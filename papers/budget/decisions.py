@@ -83,15 +83,15 @@ def compare(solver: BudgetSGD, problem: BudgetProblem, passes: int, seed: int) -
     """Share of equal decisions and the factors over the exact WD, in `passes` passes."""
     method = Watched(GoldenSection(0.01), LookupWD(tables(solver.grid)), GoldenSection(PRECISE), np.zeros(5))
     state = solver.init_state(problem, seed)
-    expansion, size, n = solver._expansion(state), 0, len(state.order)
+    expansion, size, violations, n = solver._expansion(state), 0, 0, len(state.order)
     for number in range(passes):
         shuffle(state.order, n, state.stream)
-        size, *_ = _steps(
+        size, violations, *_ = _steps(
             (problem.rows, problem.norms2, problem.y, problem.cost),
             expansion,
             (method, solver.budget, True),
-            (state.order, state.offset, state.n, solver.bias**2),
-            (size, number * n, 0, n),
+            (state.order, state.offset, state.mean_offset, state.n, solver.bias**2),
+            (size, number * n, violations, 0, n),
         )
     seen = method.seen
     return {

@@ -61,7 +61,7 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
     max_iter : float, default=1
         Passes over the data.
     refit : bool, default=True
-        Whether `fit` ends with the convex problem of the coefficients. Without it they keep the last steps' noise.
+        Whether `fit` ends with the convex problem of the coefficients. Without it they are a mean over the last steps.
     tol : float, default=1e-2
         Relative duality gap of that problem to reach.
     max_time : float, default=None
@@ -382,8 +382,7 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
                 callbacks=bars,
                 interrupt=interrupt,
             )
-        state.alpha[:, : state.counters.size] = best.coefficients / state.scale
-        state.offset[:] = best.intercepts / state.scale
+        state.set_coefficients(best.coefficients, best.intercepts)
         return result, best, state
 
     def _all_rows(

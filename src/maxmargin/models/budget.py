@@ -35,6 +35,8 @@ def pack(estimator: Any) -> tuple[dict[str, Any], Arrays]:
         "norms2": state.support.norms2[:size],
         "alpha": np.ascontiguousarray(state.alpha[:, :size]),
         "offset": state.offset,
+        "mean": state.coefficients,
+        "mean_offset": state.mean_offset,
         "stream": state.stream,
     }
     if estimator.certificate_ is not None:
@@ -48,19 +50,26 @@ def restore(estimator: Any, info: dict[str, Any], arrays: Arrays) -> None:
     """Give an estimator with parameters and `classes_` the rest of what `pack` has packed."""
     from maxmargin.solvers.budget_sgd import BudgetState, Counters
 
-    vectors, norms2, alpha, offset = (arrays[name] for name in ("support_vectors", "norms2", "alpha", "offset"))
+    vectors, norms2 = arrays["support_vectors"], arrays["norms2"]
+    expansions = (arrays["alpha"], arrays["offset"]), (arrays["mean"], arrays["mean_offset"])
     n_outputs = 1 if len(estimator.classes_) == 2 else len(estimator.classes_)
     numbers: list[Any] = [math.nan if number is None else float(number) for number in info["state"]["counters"]]
     types: list[Any] = [type(default) for default in Counters()]
     counters = Counters(*(kind(number) for kind, number in zip(types, numbers, strict=True)))
-    if vectors.ndim != 2 or alpha.shape != (n_outputs, len(vectors)) or offset.shape != (n_outputs,):
-        raise ValueError(f"vectors {vectors.shape}, coefficients {alpha.shape} and offset {offset.shape} do not fit")
+    for alpha, offset in expansions:
+        if vectors.ndim != 2 or alpha.shape != (n_outputs, len(vectors)) or offset.shape != (n_outputs,):
+            shapes = f"vectors {vectors.shape}, coefficients {alpha.shape} and offset {offset.shape}"
+            raise ValueError(f"{shapes} do not fit")
+        if alpha.dtype != np.float64 or offset.dtype != np.float64:
+            raise ValueError("coefficients are of another type of numbers")
+        if not (np.isfinite(alpha).all() and np.isfinite(offset).all()):
+            raise ValueError("coefficients are not finite")
     if norms2.shape != (len(vectors),) or norms2.dtype != vectors.dtype:
         raise ValueError(f"squared lengths {norms2.shape} do not fit the support vectors")
-    if vectors.dtype not in (np.float32, np.float64) or alpha.dtype != np.float64 or offset.dtype != np.float64:
-        raise ValueError("support vectors or coefficients are of another type of numbers")
-    if not all(np.isfinite(array).all() for array in (vectors, norms2, alpha, offset)):
-        raise ValueError("support vectors or coefficients are not finite")
+    if vectors.dtype not in (np.float32, np.float64):
+        raise ValueError("support vectors are of another type of numbers")
+    if not (np.isfinite(vectors).all() and np.isfinite(norms2).all()):
+        raise ValueError("support vectors are not finite")
     n, stream = float(info["state"]["n"]), np.array(arrays["stream"])
     if counters.size != len(vectors) or counters.steps < 0 or not 0.0 < n < math.inf:
         raise ValueError(f"counters {counters} do not fit {len(vectors)} support vectors")
@@ -71,9 +80,12 @@ def restore(estimator: Any, info: dict[str, Any], arrays: Arrays) -> None:
         raise ValueError(f"a budget of {budget!r} does not fit {len(vectors)} support vectors")
     support = as_support(vectors, vectors.dtype, capacity=budget + 1)
     support.norms2[: len(vectors)] = norms2  # as they were computed, to the last bit
-    room = np.zeros((n_outputs, len(support.norms2)))
-    room[:, : len(vectors)] = alpha
-    state = BudgetState(support, room, np.array(offset), np.zeros(0, np.uint32), stream, n, counters)
+    moving: list[Any] = []
+    for alpha, offset in expansions:
+        room = np.zeros((n_outputs, len(support.norms2)))
+        room[:, : len(vectors)] = alpha
+        moving += [room, np.array(offset)]
+    state = BudgetState(support, *moving, np.zeros(0, np.uint32), stream, n, counters)
     estimator.kernel_ = unpack_kernel(info["kernel"])
     estimator.budget_ = budget
     estimator.n_features_in_ = vectors.shape[1]

@@ -80,9 +80,11 @@ class Expansion(NamedTuple):
     function: Kernel
     support: Support
     alpha: Array  # (n_outputs, capacity); zero where there is no vector
+    mean: Array  # of the last iterates' coefficients: what happens to alpha, happens to it
     values: Array  # kernel values of the row that was visited last
     others: Array  # kernel values of another vector
     point: Array  # (1, n_features): one vector, as a row
+    near: Array  # float32: kernel values of possible partners, and -1 for the others
     tally: Array  # int64: merges, kernel rows, pairs examined, ticks to find the pair, ticks of all maintenance
 
 
@@ -116,9 +118,9 @@ def drop(e, p, size):
     if p != last:
         move_vector(e.support, last, p)
         for c in range(len(e.alpha)):
-            e.alpha[c, p] = e.alpha[c, last]
+            e.alpha[c, p], e.mean[c, p] = e.alpha[c, last], e.mean[c, last]
     for c in range(len(e.alpha)):
-        e.alpha[c, last] = 0.0
+        e.alpha[c, last] = e.mean[c, last] = 0.0
     return last
 
 
@@ -182,26 +184,38 @@ def _(method, e, size, exhaustive):
 @kernel
 def _best_partner(method, e, p, kappa, size, exhaustive):
     """The vector that p loses least with, or -1 if there is none of its label."""
-    alpha = e.alpha
+    alpha, near = e.alpha, e.near
     lengths = alpha[0] if len(alpha) == 1 else _lengths(alpha, size)
-    nearest = _nearest(lengths, p, kappa, size)
-    if nearest < 0:
-        return nearest
+    for j in range(size):
+        near[j] = kappa[j] if lengths[p] * lengths[j] > 0.0 else -1.0
+    near[p] = -1.0
+    nearest = _first_of_largest(near, size)
+    if near[nearest] < 0.0:
+        return -1
     partner, least = nearest, _ratio(method, alpha, lengths, p, nearest, kappa[nearest])
     n_pairs = 1
-    needed = -1.0 if exhaustive else closest_needed(_DOUBT * least)
-    own = lengths[p]
-    for begin in range(0, size, 16):
-        if not _reaches(kappa, begin, needed):
-            continue
-        for j in range(begin, min(begin + 16, size)):
-            if kappa[j] >= needed and j != p and j != nearest and own * lengths[j] > 0.0:
-                ratio = _ratio(method, alpha, lengths, p, j, kappa[j])
-                n_pairs += 1
-                if ratio < least:
-                    partner, least = j, ratio
+    needed = 0.0 if exhaustive else closest_needed(_DOUBT * least)
+    for j in range(size):
+        if near[j] >= needed and j != nearest:
+            ratio = _ratio(method, alpha, lengths, p, j, kappa[j])
+            n_pairs += 1
+            if ratio < least:
+                partner, least = j, ratio
     e.tally[PAIRS] += n_pairs
     return partner
+
+
+@kernel
+def _first_of_largest(near, size):
+    """Place of the largest of these numbers, by their bits: for the maximum of integers LLVM has vector instructions."""
+    bits = near.view(np.int32)  # in the order of the numbers, and negative for negative ones
+    largest = bits[0]
+    for j in range(size):
+        largest = max(largest, bits[j])
+    j = 0
+    while bits[j] != largest:
+        j += 1
+    return j
 
 
 @kernel
@@ -211,27 +225,6 @@ def _lengths(alpha, size):
     for j in range(size):
         lengths[j] = np.sqrt(_length2(alpha, j))
     return lengths
-
-
-@kernel
-def _reaches(kappa, begin, needed):
-    """Whether one of sixteen kernel values is at least `needed`."""
-    n = 0
-    for j in range(16):
-        n += kappa[begin + j] >= needed
-    return n > 0
-
-
-@kernel
-def _nearest(lengths, p, kappa, size):
-    """The vector of p's label with the largest kernel value, or -1."""
-    nearest, largest, own = -1, -1.0, lengths[p]
-    for begin in range(0, size, 16):
-        if _reaches(kappa, begin, largest):
-            for j in range(begin, min(begin + 16, size)):
-                if kappa[j] > largest and j != p and own * lengths[j] > 0.0:
-                    nearest, largest = j, np.float64(kappa[j])
-    return nearest
 
 
 @kernel
@@ -270,6 +263,7 @@ def _merge(method, e, p, j, kappa):
     e.support.norms2[j] = norm2
     for c in range(len(e.alpha)):
         e.alpha[c, j] = k_p * e.alpha[c, p] + k_j * e.alpha[c, j]
+        e.mean[c, j] = k_p * e.mean[c, p] + k_j * e.mean[c, j]
 
 
 # ---------------------------------------------------------------- removal and projection
@@ -317,9 +311,10 @@ def _(method, e, size, exhaustive):
         if loss < least:
             least, p = loss, j
     for c in range(len(e.alpha)):
-        missing = e.alpha[c, p] / inverse[p, p]
+        missing, missing_mean = e.alpha[c, p] / inverse[p, p], e.mean[c, p] / inverse[p, p]
         for j in range(size):
             e.alpha[c, j] -= missing * inverse[p, j]
+            e.mean[c, j] -= missing_mean * inverse[p, j]
     _unborder(inverse, p, size)
     size = drop(e, p, size)
     e.tally[MERGES] += 1

@@ -24,6 +24,10 @@ What differs from the papers, and why:
 * b is the weight of a constant feature phi_0 = `bias`, penalised as the others. Unpenalised it would not be part of the
   strongly convex problem that eta_t is made for: its first steps, of size C n, would never be forgotten.
 * A row that equals a support vector is added to its coefficient: the paper's "dense representation", where it matters.
+* The answer is a mean of the last iterates, weighed less the older they are. After 20 passes a step of ADULT's is
+  still 1.6 long, and the last one decides (81 % are right, of the mean 84.6 %; after one pass over IJCNN with B = 500,
+  94.8 % and 97.8 %). It goes back over some B / 2 violations only: on support vectors that were merged since, older
+  coefficients mean something else. A mean of all iterates, which is best for SGD without a budget, is worse than none.
 * Several classes are several outputs, one against the rest, over one set of support vectors: a row's kernel values are
   computed once for all of them, and it becomes a support vector if it violates the margin of any.
 """
@@ -69,6 +73,8 @@ from maxmargin.solvers.merging import GRID
 
 _BLOCK = 1 << 23  # products of an update: about 10 ms
 _LOOKAHEAD = 2  # rows between asking for a row's cache lines and using them
+_MEAN_OF_BUDGET = 0.5  # violations that the mean goes back over, as a share of the budget,
+_MEAN_OF_ALL = 0.01  # and at most, as a share of all violations so far: first steps are too long to remember
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -184,6 +190,8 @@ class BudgetState(NamedTuple):
     support: Support
     alpha: Array  # (n_outputs, capacity)
     offset: Array  # (n_outputs,)
+    mean: Array  # of n / t alpha over the last iterates
+    mean_offset: Array
     order: Array  # of the present pass over the rows
     stream: Array  # of random numbers
     n: float  # rows that lambda = 1 / (C n) is made for
@@ -192,17 +200,32 @@ class BudgetState(NamedTuple):
     @property
     def coefficients(self) -> Array:
         """The factor of k(z_j, x) in each output, of shape (n_outputs, n_support)."""
-        return self.scale * self.alpha[:, : self.counters.size]
+        return self.mean[:, : self.counters.size].copy()
 
     @property
     def intercepts(self) -> Array:
         """b of each output."""
+        return self.mean_offset.copy()
+
+    @property
+    def last_coefficients(self) -> Array:
+        """The same of the last iterate."""
+        return self.scale * self.alpha[:, : self.counters.size]
+
+    @property
+    def last_intercepts(self) -> Array:
+        """The same of the last iterate."""
         return self.scale * self.offset
 
     @property
     def scale(self) -> float:
         """n / t."""
         return self.n / max(1, self.counters.steps)
+
+    def set_coefficients(self, coefficients: Array, intercepts: Array) -> None:
+        """Change the answer in place: the last iterate and the mean become this one."""
+        self.mean[:, : self.counters.size], self.mean_offset[:] = coefficients, intercepts
+        self.alpha[:, : self.counters.size], self.offset[:] = coefficients / self.scale, intercepts / self.scale
 
 
 @dataclass(frozen=True)
@@ -270,9 +293,9 @@ class BudgetSGD:
         if start is None:
             dtype = kernels.precision_for(self.kernel, problem.norms2.max()) if self.dtype == "auto" else self.dtype
             support = new_support(problem.n_weights, self.budget + 1, dtype)
-            alpha = np.zeros((problem.n_outputs, len(support.norms2)))
-            offset, stream = np.zeros(problem.n_outputs), random_stream(seed)
-            return BudgetState(support, alpha, offset, order, stream, float(len(order)), Counters())
+            alpha, offset = np.zeros((problem.n_outputs, len(support.norms2))), np.zeros(problem.n_outputs)
+            stream, n = random_stream(seed), float(len(order))
+            return BudgetState(support, alpha, offset, alpha.copy(), offset.copy(), order, stream, n, Counters())
         if len(start.support.vectors) != problem.n_weights or len(start.alpha) != problem.n_outputs:
             raise ValueError(
                 f"cannot go on with {problem.n_weights} features and {problem.n_outputs} outputs: "
@@ -299,8 +322,8 @@ class BudgetSGD:
             (problem.rows, problem.norms2, problem.y, problem.cost),
             expansion,
             (method, self.budget, self.exhaustive),
-            (state.order, state.offset, state.n, self.bias**2),
-            (old.size, old.steps, old.position, end),
+            (state.order, state.offset, state.mean_offset, state.n, self.bias**2),
+            (old.size, old.steps, old.violations, old.position, end),
         )
         seconds = time.perf_counter() - begun
         per_tick = seconds / total if total > 0 else math.nan
@@ -310,7 +333,7 @@ class BudgetSGD:
             steps=old.steps + end - old.position,
             position=end % n,
             visits=old.visits + end - old.position,
-            violations=old.violations + violations,
+            violations=violations,
             repeats=old.repeats + repeats,
             merges=old.merges + int(tally[MERGES]),
             kernel_rows=old.kernel_rows + int(tally[KERNEL_ROWS]) + end - old.position,
@@ -325,7 +348,8 @@ class BudgetSGD:
         features, capacity = state.support.vectors.shape
         dtype = state.support.vectors.dtype
         values, others, point = np.zeros(capacity, dtype), np.zeros(capacity, dtype), np.zeros((1, features), dtype)
-        return Expansion(self.kernel, state.support, state.alpha, values, others, point, np.zeros(5, np.int64))
+        near, tally = np.zeros(capacity, np.float32), np.zeros(5, np.int64)
+        return Expansion(self.kernel, state.support, state.alpha, state.mean, values, others, point, near, tally)
 
     def report(self, problem: BudgetProblem, state: BudgetState, goal: Goal) -> Report:
         """Passes over the present rows, and the counters."""
@@ -342,11 +366,11 @@ def _steps(data, e, maintenance, moving, place):
     """Steps over order[position:end]; the number of support vectors, violations, repeats, and the time in ticks."""
     rows, norms2, y, cost = data
     method, budget, exhaustive = maintenance
-    order, offset, n, bias2 = moving
-    size, t, position, end = place
+    order, offset, mean_offset, n, bias2 = moving
+    size, t, violations, position, end = place
     n_outputs = len(e.alpha)
     change = np.zeros(n_outputs)
-    violations, repeats = 0, 0
+    repeats = 0
     begun = ticks()
     for k in range(position, end):
         if k + _LOOKAHEAD < len(order):
@@ -373,12 +397,29 @@ def _steps(data, e, maintenance, moving, place):
             e.alpha[c, j] += change[c]
         if j < size:
             repeats += 1
-            continue
-        size += 1
-        added(method, e, size)
-        if size > budget:
-            size = maintain(method, e, size, exhaustive)
+        else:
+            size += 1
+            added(method, e, size)
+            if size > budget:
+                size = maintain(method, e, size, exhaustive)
+        _average(e, offset, mean_offset, size, n / t, _weight_of_last(violations, budget))
     return size, violations, repeats, ticks() - begun
+
+
+@kernel
+def _weight_of_last(violations, budget):
+    """Share of the newest iterate in the mean: the first is the mean."""
+    return min(1.0, max(1.0 / (_MEAN_OF_BUDGET * budget), 1.0 / (1.0 + _MEAN_OF_ALL * (violations - 1))))
+
+
+@kernel
+def _average(e, offset, mean_offset, size, scale, weight):
+    """Move the mean towards the present iterate."""
+    for c in range(len(e.alpha)):
+        alpha, mean = e.alpha[c], e.mean[c]
+        for j in range(padded(size)):
+            mean[j] += weight * (scale * alpha[j] - mean[j])
+        mean_offset[c] += weight * (scale * offset[c] - mean_offset[c])
 
 
 @kernel
