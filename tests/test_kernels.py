@@ -234,3 +234,19 @@ for store in (np.float32, np.float64):
     )
     assert len(plain) == 12 * 81 * 8
     np.testing.assert_allclose(np.frombuffer(plain), np.frombuffer(compiled), rtol=1e-6, atol=1e-6)
+
+
+@every_storage
+@pytest.mark.parametrize("n_features", [3, 9])
+def test_products_of_a_group_are_those_of_its_rows(storage, n_features):
+    rng = np.random.default_rng(n_features)
+    X, Z = rng.normal(size=(6, n_features)), rng.normal(size=(5, n_features))
+    X[rng.random(X.shape) < 0.3] = 0.0
+    rows, support = as_rows(STORAGES[storage](X))[0], kernels.as_support(Z)
+    for chosen in ([4, 0, 5, 2], [3, 3, 3, 3], [1, 2, 2, 2]):
+        out = np.full((kernels.GROUP, kernels.padded(5)), np.nan)
+        kernels.products_of_group(rows, np.array(chosen), support.vectors, kernels.padded(5), out)
+        known = [r for r in range(kernels.GROUP) if storage == "dense" or r == 0 or chosen[r] != chosen[r - 1]]
+        np.testing.assert_allclose(out[known, :5], (X[chosen] @ Z.T)[known], atol=1e-12)
+    for i, j in ((0, 0), (5, 4)):
+        np.testing.assert_allclose(kernels.product_with(rows, i, support.vectors, j), X[i] @ Z[j], atol=1e-12)

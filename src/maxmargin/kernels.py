@@ -56,6 +56,7 @@ class Sigmoid(NamedTuple):
 Kernel = Any  # one of the tags above
 
 TAGS = (RBF, Linear, Polynomial, Sigmoid)
+GROUP = 4  # rows whose products are computed together
 _BY_NAME: dict[str, type] = dict(zip(("rbf", "linear", "poly", "sigmoid"), TAGS))
 
 
@@ -297,31 +298,126 @@ def _(rows, i, vectors, n, out):
 
 
 @generic
-def from_products(function, norm2, support, n, out):
-    """Turn the products x'z_j in `out` into k(x, z_j), where |x|^2 = norm2."""
+def products_of_group(rows, chosen, vectors, n, out):
+    """Inner products of the `GROUP` chosen rows with the first n support vectors.
+
+    Of dense rows, each product with a vector's value then costs a quarter of the reading: with more support vectors
+    than a core's nearest cache holds, that is twice as fast as `products` row by row (54 features, 2000 vectors).
+    """
+    raise TypeError(f"not a row storage: {type(rows).__name__}")
+
+
+@products_of_group.register(Dense, fastmath=DENSE_MATH)
+def _(rows, chosen, vectors, n, out):
+    number = out.dtype.type
+    x0, x1, x2, x3 = rows.values[chosen[0]], rows.values[chosen[1]], rows.values[chosen[2]], rows.values[chosen[3]]
+    out0, out1, out2, out3 = out[0], out[1], out[2], out[3]
+    for j in range(n):
+        out0[j] = out1[j] = out2[j] = out3[j] = number(0.0)
+    f, end = 0, rows.values.shape[1]
+    while f + 4 <= end:
+        a0, b0, c0, d0 = number(x0[f]), number(x0[f + 1]), number(x0[f + 2]), number(x0[f + 3])
+        a1, b1, c1, d1 = number(x1[f]), number(x1[f + 1]), number(x1[f + 2]), number(x1[f + 3])
+        a2, b2, c2, d2 = number(x2[f]), number(x2[f + 1]), number(x2[f + 2]), number(x2[f + 3])
+        a3, b3, c3, d3 = number(x3[f]), number(x3[f + 1]), number(x3[f + 2]), number(x3[f + 3])
+        va, vb, vc, vd = vectors[f], vectors[f + 1], vectors[f + 2], vectors[f + 3]
+        for j in range(n):
+            a, b, c, d = va[j], vb[j], vc[j], vd[j]
+            out0[j] += a0 * a + b0 * b + c0 * c + d0 * d
+            out1[j] += a1 * a + b1 * b + c1 * c + d1 * d
+            out2[j] += a2 * a + b2 * b + c2 * c + d2 * d
+            out3[j] += a3 * a + b3 * b + c3 * c + d3 * d
+        f += 4
+    while f < end:
+        a0, a1, a2, a3, va = number(x0[f]), number(x1[f]), number(x2[f]), number(x3[f]), vectors[f]
+        for j in range(n):
+            a = va[j]
+            out0[j] += a0 * a
+            out1[j] += a1 * a
+            out2[j] += a2 * a
+            out3[j] += a3 * a
+        f += 1
+
+
+@products_of_group.register(CSR)
+def _(rows, chosen, vectors, n, out):
+    for r in range(GROUP):
+        if r == 0 or chosen[r] != chosen[r - 1]:  # the last row may stand for others that there are not
+            products(rows, chosen[r], vectors, n, out[r])
+
+
+@generic
+def group_width(rows):
+    """How many rows it is worth to compute products of together."""
+    raise TypeError(f"not a row storage: {type(rows).__name__}")
+
+
+@group_width.register(Dense)
+def _(rows):
+    return GROUP
+
+
+@group_width.register(CSR)
+def _(rows):
+    return 1
+
+
+@generic
+def product_with(rows, i, vectors, j):
+    """Inner product of row i with support vector j."""
+    raise TypeError(f"not a row storage: {type(rows).__name__}")
+
+
+@product_with.register(Dense)
+def _(rows, i, vectors, j):
+    total = 0.0
+    for f in range(rows.values.shape[1]):
+        total += rows.values[i, f] * vectors[f, j]
+    return total
+
+
+@product_with.register(CSR)
+def _(rows, i, vectors, j):
+    total = 0.0
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        total += rows.data[p] * vectors[rows.indices[p], j]
+    return total
+
+
+@kernel
+def choose_group(chosen, first, last):
+    """Choose the rows first, first + 1, ..., and the last one as often as is needed."""
+    for r in range(GROUP):
+        chosen[r] = min(first + r, last)
+
+
+@generic
+def from_products(function, norm2, support, n, dots, out):
+    """k(x, z_j) from the products x'z_j in `dots`, where |x|^2 = norm2. (In one array the loops would be scalar.)"""
     raise TypeError(f"not a kernel function: {function!r}; see maxmargin.kernels")
 
 
 @from_products.register(RBF, fastmath=DENSE_MATH)
-def _(function, norm2, support, n, out):
+def _(function, norm2, support, n, dots, out):
     number = out.dtype.type
     minus_gamma, x2, zero, two = number(-function.gamma), number(norm2), number(0.0), number(2.0)
     for j in range(n):
-        distance2 = max(zero, x2 + support.norms2[j] - two * out[j])
+        distance2 = max(zero, x2 + support.norms2[j] - two * dots[j])
         out[j] = exp(support.precision, minus_gamma * distance2)
 
 
 @from_products.register(Linear)
-def _(function, norm2, support, n, out):
-    pass
+def _(function, norm2, support, n, dots, out):
+    for j in range(n):
+        out[j] = dots[j]
 
 
 @from_products.register(Polynomial, fastmath=DENSE_MATH)
-def _(function, norm2, support, n, out):
+def _(function, norm2, support, n, dots, out):
     number = out.dtype.type
     gamma, coef0 = number(function.gamma), number(function.coef0)
     for j in range(n):
-        base = gamma * out[j] + coef0
+        base = gamma * dots[j] + coef0
         power = base
         for _ in range(function.degree - 1):
             power *= base
@@ -329,10 +425,10 @@ def _(function, norm2, support, n, out):
 
 
 @from_products.register(Sigmoid)
-def _(function, norm2, support, n, out):
+def _(function, norm2, support, n, dots, out):
     number = out.dtype.type
     for j in range(n):
-        out[j] = number(np.tanh(function.gamma * out[j] + function.coef0))
+        out[j] = number(np.tanh(function.gamma * dots[j] + function.coef0))
 
 
 @generic
@@ -365,8 +461,9 @@ def _(function, norm2):
 def kernel_row(function, rows, i, norm2, support, n, out):
     """k(x_i, z_j) for the first n support vectors, and for the places up to ``padded(n)``."""
     places = padded(n)
-    products(rows, i, support.vectors, places, out)
-    from_products(function, norm2, support, places, out)
+    dots = np.empty(places, out.dtype)
+    products(rows, i, support.vectors, places, dots)
+    from_products(function, norm2, support, places, dots, out)
 
 
 @kernel(fastmath=DENSE_MATH)
@@ -442,17 +539,25 @@ def _check_features(rows: Rows, support: Support) -> None:
 
 @kernel
 def _matrix_block(function, rows, support, n, out, lo, hi):
-    values = np.empty(padded(n), out.dtype)
-    for i in range(lo, hi):
-        kernel_row(function, rows, i, row_norm2(rows, i), support, n, values)
-        out[i] = values[:n]
+    places, chosen = padded(n), np.empty(GROUP, np.int64)
+    dots, values = np.empty((GROUP, places), out.dtype), np.empty(places, out.dtype)
+    for first in range(lo, hi, GROUP):
+        choose_group(chosen, first, hi - 1)
+        products_of_group(rows, chosen, support.vectors, places, dots)
+        for i in range(first, min(first + GROUP, hi)):
+            from_products(function, row_norm2(rows, i), support, places, dots[i - first], values)
+            out[i] = values[:n]
 
 
 @kernel
 def _decision_block(function, rows, support, coefficients, intercepts, out, lo, hi):
     n_outputs, n = coefficients.shape
-    values = np.empty(padded(n), support.vectors.dtype)
-    for i in range(lo, hi):
-        kernel_row(function, rows, i, row_norm2(rows, i), support, n, values)
-        for c in range(n_outputs):
-            out[i, c] = combine(coefficients[c], values, n) + intercepts[c]
+    places, chosen = padded(n), np.empty(GROUP, np.int64)
+    dots, values = np.empty((GROUP, places), support.vectors.dtype), np.empty(places, support.vectors.dtype)
+    for first in range(lo, hi, GROUP):
+        choose_group(chosen, first, hi - 1)
+        products_of_group(rows, chosen, support.vectors, places, dots)
+        for i in range(first, min(first + GROUP, hi)):
+            from_products(function, row_norm2(rows, i), support, places, dots[i - first], values)
+            for c in range(n_outputs):
+                out[i, c] = combine(coefficients[c], values, n) + intercepts[c]

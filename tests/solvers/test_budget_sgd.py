@@ -238,8 +238,8 @@ def expansion(n=20, n_outputs=1, seed=0, one_sign=False, dtype=np.float64):
     values[:n] = rbf(Z[-1], Z)
     mean, point, near = np.zeros_like(alpha), np.zeros((1, 2), dtype), np.zeros(alpha.shape[1], np.float32)
     mean[:, :n] = rng.normal(size=(n_outputs, n))
-    tally = np.zeros(5, np.int64)
-    return maintenance.Expansion(RBF(GAMMA), support, alpha, mean, values, others, point, near, tally)
+    room = (values, others, point, near, np.zeros(4, np.int64), np.zeros(5, np.int64))
+    return maintenance.Expansion(RBF(GAMMA), support, alpha, mean, *room)
 
 
 @kernel

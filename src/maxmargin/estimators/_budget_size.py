@@ -4,12 +4,14 @@ The rows, the kernel, the maintenance and the machine decide what a step costs, 
 32 support vectors, 64, 128 and so on, each time on rows of the data that stand in for those that training will find,
 until the whole training would take too long. Between the last two sizes, the time is taken to be a power of the size.
 
+The coefficients are refitted on some of the rows, too. To factor K takes the same time with all of them; the rest
+grows with their number, since rows are visited no more often if there are more of them.
+
 The clock has a say here and nowhere else: with the same size the result is the same on all machines.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import sys
@@ -20,7 +22,7 @@ import numpy as np
 
 from maxmargin.rows import CSR, Array, Dense, Rows, n_features
 from maxmargin.solvers._budget_refit import _BYTES as REFIT_BYTES
-from maxmargin.solvers._budget_refit import refit, take
+from maxmargin.solvers._budget_refit import Refit, refit, take
 from maxmargin.solvers.base import Goal
 from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetSGD, BudgetState, Counters
 
@@ -30,12 +32,12 @@ _PRUDENCE = 0.8  # of the time is planned for: machines have other things to do
 _FIRST = 32
 _MOST = 1 << 14
 _PATIENCE = 0.05  # seconds to time one size, at most
+_REFITTED = 1024  # rows to rehearse the refit with, at least;
+_ROWS_A_VECTOR, _SMALL = 8, 256  # and so many for each support vector, as long as these are few
 _SHARE_OF_MEMORY = 0.25  # of the machine's
 _TABLES = 2 * 400 * 400 * 8
 
 _ENDLESS = Goal(tol=0.0, max_passes=math.inf)
-
-logger = logging.getLogger("maxmargin")
 
 
 class Plan(NamedTuple):
@@ -53,11 +55,9 @@ class Plan(NamedTuple):
         )
 
 
-def announce(plan: Plan, verbose: int) -> None:
-    """Say what is going to happen: on stderr if `verbose`, and to the logger "maxmargin" at level INFO."""
-    logger.info("BudgetSVC: %s", plan)
-    if verbose:
-        print(f"BudgetSVC: {plan}", file=sys.stderr, flush=True)
+def announce(plan: Plan) -> None:
+    """Say on stderr what is going to happen: whoever leaves a choice to the clock should see what it has chosen."""
+    print(f"BudgetSVC: {plan}", file=sys.stderr, flush=True)
 
 
 class Trial:
@@ -99,15 +99,17 @@ class Trial:
             if spent >= patience:
                 break
         passes = self.passes * len(self.counted) * spent / (state.counters.steps - begun.steps)
-        refitting = 0.0
-        if self.refit_options is not None:
-            n_all = min(len(self.counted), max(2 * size, REFIT_BYTES // (size * state.support.vectors.itemsize)))
-            n_few, n_some = min(n_all, 2 * size + 256), min(n_all, 8 * size + 1024)
-            refitting = self._refit(state, n_some)
-            if n_some < n_all:  # part of it does not depend on the rows
-                slope = (refitting - self._refit(state, n_few)) / (n_some - n_few)
-                refitting += max(0.0, slope) * (n_all - n_some)
-        return passes, refitting
+        return passes, 0.0 if self.refit_options is None else self._refit_seconds(state)
+
+    def _refit_seconds(self, state: BudgetState) -> float:
+        size = state.counters.size
+        n_all = min(len(self.counted), max(2 * size, REFIT_BYTES // (size * state.support.vectors.itemsize)))
+        n = min(n_all, max(_REFITTED, _ROWS_A_VECTOR * min(size, _SMALL)))
+        factoring, features, solving = self._refit(state, n).seconds
+        if n < n_all and size <= _SMALL:  # what else does not depend on the rows matters
+            _, less_features, less_solving = self._refit(state, n // 4).seconds
+            features, solving = (4.0 / 3.0 * max(0.0, t) for t in (features - less_features, solving - less_solving))
+        return factoring + n_all / n * (features + solving)
 
     def _filled(self, solver: BudgetSGD) -> BudgetState:
         """As if the first rows to be visited had all become support vectors."""
@@ -121,14 +123,12 @@ class Trial:
             state.alpha[c, :size] = (self.problem.signs(c) * self.problem.costs(c))[np.sort(first)]
         return state._replace(counters=Counters(size=size, steps=size))
 
-    def _refit(self, state: BudgetState, n: int) -> float:
-        """Seconds of the final fit on n rows."""
+    def _refit(self, state: BudgetState, n: int) -> Refit:
+        """The final fit on n rows."""
         some = np.sort(self.chosen[:n])
         rows, problem = take(self.problem.rows, some), self.problem
         small = BudgetProblem(_matrix(rows), problem.y[some], problem.n_classes, sample_weight=problem.cost[some, 0])
-        begun = time.perf_counter()
-        refit(self.make_solver(2).kernel, state.support, state.counters.size, small, **self.refit_options)
-        return time.perf_counter() - begun
+        return refit(self.make_solver(2).kernel, state.support, state.counters.size, small, **self.refit_options)
 
 
 def choose(trial: Trial, max_time: float) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any
@@ -23,7 +24,7 @@ from maxmargin.kernels import Kernel
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import _check_weights
 from maxmargin.rows import Array, as_rows, matvec, n_features
-from maxmargin.solvers._budget_refit import Refit, distinct_rows, refit
+from maxmargin.solvers._budget_refit import OutOfTime, Refit, distinct_rows, refit
 from maxmargin.solvers.base import catch_interrupt
 from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetResult, BudgetSGD, BudgetState, Counters, train
 
@@ -53,8 +54,8 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
     budget : int or "auto", default=500
         The largest number of support vectors. "auto": as many as can be trained in `max_time`, or in a minute if that
         is None, and in a quarter of the machine's memory; seconds of compiling, once a machine, do not count. Some
-        steps are timed to find out, so the choice, and with it the result, depends on the machine. `verbose` shows it
-        before the training starts, as does the logger "maxmargin" at level INFO.
+        steps are timed to find out, so the choice, and with it the result, depends on the machine. Size, memory and
+        the time expected are printed on stderr before the training starts.
     maintenance : str, default="lookup-wd"
         How to stay within the budget: "lookup-wd", "lookup-h", "gss" and "gss-precise" merge, "remove" and "project" do
         what they say. See `maxmargin.solvers.budget_sgd.BudgetSGD`.
@@ -78,7 +79,7 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
     random_state : int, Generator, RandomState or None, default=None
         Seed of the order in which rows are visited. None is a fixed seed: the same data give the same bits.
     verbose : int, default=0
-        1: show a progress bar on a terminal, and what a budget of "auto" has become.
+        1: show a progress bar on a terminal.
 
     Attributes
     ----------
@@ -329,7 +330,7 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         started += trial.compile()
         limit = DEFAULT_TIME if self.max_time is None else float(self.max_time)
         plan = choose(trial, max(0.1 * limit, limit - (time.perf_counter() - started)))
-        announce(plan, self.verbose)
+        announce(plan)
         return plan.budget, started
 
     def _start(self, classes: Array) -> BudgetState | None:
@@ -369,19 +370,23 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
             state = result.state
             if not self.refit or interrupt.is_set() or state.counters.size == 0:
                 return result, None, state
-            best = refit(
-                function,
-                state.support,
-                state.counters.size,
-                problem,
-                bias=bias,
-                tol=self.tol,
-                max_time=seconds_left(1.0),
-                seed=seed,
-                n_jobs=effective_n_jobs(self.n_jobs),
-                callbacks=bars,
-                interrupt=interrupt,
-            )
+            try:
+                best = refit(
+                    function,
+                    state.support,
+                    state.counters.size,
+                    problem,
+                    bias=bias,
+                    tol=self.tol,
+                    max_time=seconds_left(1.0),
+                    seed=seed,
+                    n_jobs=effective_n_jobs(self.n_jobs),
+                    callbacks=bars,
+                    interrupt=interrupt,
+                )
+            except OutOfTime:
+                reason = "interrupted" if interrupt.is_set() else "max_time"
+                return replace(result, stop_reason=reason), None, state
         state.set_coefficients(best.coefficients, best.intercepts)
         return result, best, state
 

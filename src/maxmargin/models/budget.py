@@ -80,12 +80,14 @@ def restore(estimator: Any, info: dict[str, Any], arrays: Arrays) -> None:
         raise ValueError(f"a budget of {budget!r} does not fit {len(vectors)} support vectors")
     support = as_support(vectors, vectors.dtype, capacity=budget + 1)
     support.norms2[: len(vectors)] = norms2  # as they were computed, to the last bit
-    moving: list[Any] = []
-    for alpha, offset in expansions:
-        room = np.zeros((n_outputs, len(support.norms2)))
-        room[:, : len(vectors)] = alpha
-        moving += [room, np.array(offset)]
-    state = BudgetState(support, *moving, np.zeros(0, np.uint32), stream, n, counters)
+    rooms = np.zeros((2, n_outputs, len(support.norms2)))
+    for room, (coefficients, _) in zip(rooms, expansions, strict=True):
+        room[:, : len(vectors)] = coefficients
+    (_, offset), (_, mean_offset) = expansions
+    order = np.zeros(0, np.uint32)
+    state = BudgetState(
+        support, rooms[0], np.array(offset), rooms[1], np.array(mean_offset), order, stream, n, counters
+    )
     estimator.kernel_ = unpack_kernel(info["kernel"])
     estimator.budget_ = budget
     estimator.n_features_in_ = vectors.shape[1]

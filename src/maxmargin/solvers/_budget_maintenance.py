@@ -85,6 +85,7 @@ class Expansion(NamedTuple):
     others: Array  # kernel values of another vector
     point: Array  # (1, n_features): one vector, as a row
     near: Array  # float32: kernel values of possible partners, and -1 for the others
+    changed: Array  # int64: how many places have another vector than before, and which
     tally: Array  # int64: merges, kernel rows, pairs examined, ticks to find the pair, ticks of all maintenance
 
 
@@ -112,11 +113,19 @@ def _(method, e, size):
 
 
 @kernel
+def note(e, j):
+    """Remember that another vector is in place j now."""
+    e.changed[0] += 1
+    e.changed[e.changed[0]] = j
+
+
+@kernel
 def drop(e, p, size):
     """Vector p is no more: the last one takes its place."""
     last = size - 1
     if p != last:
         move_vector(e.support, last, p)
+        note(e, p)
         for c in range(len(e.alpha)):
             e.alpha[c, p], e.mean[c, p] = e.alpha[c, last], e.mean[c, last]
     for c in range(len(e.alpha)):
@@ -207,7 +216,7 @@ def _best_partner(method, e, p, kappa, size, exhaustive):
 
 @kernel
 def _first_of_largest(near, size):
-    """Place of the largest of these numbers, by their bits: for the maximum of integers LLVM has vector instructions."""
+    """Place of the largest of these numbers, by their bits: LLVM has vector instructions for integers' maximum."""
     bits = near.view(np.int32)  # in the order of the numbers, and negative for negative ones
     largest = bits[0]
     for j in range(size):
@@ -261,6 +270,7 @@ def _merge(method, e, p, j, kappa):
         vectors[f, j] = h * vectors[f, p] + (1.0 - h) * vectors[f, j]
         norm2 += np.float64(vectors[f, j]) ** 2
     e.support.norms2[j] = norm2
+    note(e, j)
     for c in range(len(e.alpha)):
         e.alpha[c, j] = k_p * e.alpha[c, p] + k_j * e.alpha[c, j]
         e.mean[c, j] = k_p * e.mean[c, p] + k_j * e.mean[c, j]

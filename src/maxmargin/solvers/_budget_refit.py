@@ -15,9 +15,10 @@ penalises coefficients so large that the rounding errors of kernel values would 
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -44,6 +45,11 @@ class Refit(NamedTuple):
     coefficients: Array  # (n_outputs, n_support)
     intercepts: Array
     results: list[Result]  # one an output
+    seconds: tuple[float, float, float]  # to factor K, for the features, and for the solutions
+
+
+class OutOfTime(Exception):
+    """There was no time left, or no wish, to make the features."""
 
 
 def refit(
@@ -77,12 +83,25 @@ def refit(
     seed : int
     n_jobs : int
         Threads. The result does not depend on it.
+
+    Raises
+    ------
+    OutOfTime
+        If `max_time` was over, or `interrupt` set, before a solver could start.
     """
     started = time.perf_counter()
+    deadline = math.inf if max_time is None else started + max_time
+
+    def check() -> None:
+        if time.perf_counter() > deadline or (interrupt is not None and interrupt.is_set()):
+            raise OutOfTime
+
     chosen = _chosen_rows(problem, size, support.vectors.dtype.itemsize, seed)
     share = len(chosen) / np.count_nonzero(problem.cost[:, 0] > 0.0)
     factor = _inverse_factor(function, support, size)
-    features = _features(function, take(problem.rows, chosen), support, size, factor, n_jobs)
+    factored = time.perf_counter()
+    features = _features(function, take(problem.rows, chosen), support, size, factor, n_jobs, check)
+    made = time.perf_counter()
     unlabelled = Problem(features, np.ones(len(chosen)), 1.0, "hinge", bias=bias, n_jobs=n_jobs)
     n_outputs = problem.n_outputs
     at_once = min(n_jobs, n_outputs)
@@ -92,7 +111,7 @@ def refit(
         left = None
         if max_time is not None:
             rounds = -(-(n_outputs - c) // at_once)
-            left = max(started + max_time - time.perf_counter(), 1e-9) / rounds
+            left = max(deadline - time.perf_counter(), 1e-9) / rounds
         result = solve(
             labelled if at_once == 1 else labelled.with_jobs(1),
             "dual_cd",
@@ -107,7 +126,8 @@ def refit(
     results = map_ordered(solve_one, range(n_outputs), at_once)
     coefficients = np.stack([factor @ result.w[:size] for result in results])
     intercepts = np.array([bias * result.w[size] if bias else 0.0 for result in results])
-    return Refit(coefficients, intercepts, results)
+    seconds = (factored - started, made - factored, time.perf_counter() - made)
+    return Refit(coefficients, intercepts, results, seconds)
 
 
 def _chosen_rows(problem: BudgetProblem, size: int, itemsize: int, seed: int) -> Array:
@@ -149,8 +169,16 @@ def _inverse_factor(function: Kernel, support: Support, size: int) -> Array:
     raise AssertionError("unreachable")
 
 
-def _features(function: Kernel, rows: Rows, support: Support, size: int, factor: Array, n_jobs: int) -> Array:
-    """The rows' kernel values times `factor`, which is an upper triangle, block by block."""
+def _features(
+    function: Kernel,
+    rows: Rows,
+    support: Support,
+    size: int,
+    factor: Array,
+    n_jobs: int,
+    check: Callable[[], None],
+) -> Array:
+    """The rows' kernel values times `factor`, which is an upper triangle, block by block; `check` may end it."""
     from scipy.linalg.blas import get_blas_funcs
 
     n = len(rows.values) if isinstance(rows, Dense) else len(rows.indptr) - 1
@@ -160,6 +188,7 @@ def _features(function: Kernel, rows: Rows, support: Support, size: int, factor:
     times_triangle = get_blas_funcs("trmm", dtype=out.dtype)
 
     def block(begin: int, end: int) -> None:
+        check()
         values = kernel_matrix(function, take(rows, np.arange(begin, end)), support, size)
         values[np.abs(values) < _TINY] = 0.0
         # Transposed, since BLAS counts along columns: F'K' is (KF)', and half of F is zero.
