@@ -26,6 +26,8 @@ from maxmargin import load
 from maxmargin.estimators.budget import BudgetSVC
 from maxmargin.kernels import RBF
 from maxmargin.models.file import ModelFileError, read_model, write_model
+from maxmargin.solvers import _budget_refit
+from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetSGD, train
 
 
 def spirals(n=600, n_classes=2, noise=0.05, seed=0):
@@ -375,6 +377,36 @@ def test_ctrl_c_leaves_a_model():
     timer.join()
     assert classifier.stop_reason_ == "interrupted"
     assert classifier.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_without_time_for_the_refit_the_mean_is_kept(two, monkeypatch, interrupted):
+    """The features of a large budget take long: neither a limit nor Ctrl-C has to wait for them."""
+    X, y = two
+    before = BudgetSVC(budget=25, refit=False, fit_intercept=False, **SHARP).fit(X, y)
+
+    def out_of_time(*args, interrupt, **options):
+        if interrupted:
+            interrupt.set()
+        raise _budget_refit.OutOfTime
+
+    monkeypatch.setattr("maxmargin.estimators.budget.refit", out_of_time)
+    with pytest.warns(ConvergenceWarning, match="interrupted" if interrupted else "Raise max_time"):
+        found = BudgetSVC(budget=25, max_time=1e3, **SHARP).fit(X, y)
+    assert found.stop_reason_ == ("interrupted" if interrupted else "max_time")
+    assert found.certificate_ is None
+    np.testing.assert_array_equal(found.dual_coef_, before.dual_coef_)
+
+
+def test_refit_stops_before_its_features_are_made(two):
+    X, y = two
+    state = train(BudgetSGD(RBF(8.0), 10), problem := BudgetProblem(X, y)).state
+    stop = threading.Event()
+    stop.set()
+    for limit in ({"max_time": 1e-9}, {"interrupt": stop}):
+        with pytest.raises(_budget_refit.OutOfTime):
+            _budget_refit.refit(RBF(8.0), state.support, 10, problem, **limit)
+    assert _budget_refit.refit(RBF(8.0), state.support, 10, problem, max_time=1e3).results[0].stop_reason == "converged"
 
 
 def test_a_plain_fit_warns_of_nothing(two):

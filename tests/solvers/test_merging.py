@@ -238,3 +238,12 @@ def test_plot_has_both_surfaces(tmp_path):
 def test_matplotlib_is_not_needed_for_anything_else():
     program = "import sys, maxmargin.solvers.merging; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("m", [0.01, 0.3, 0.5])
+def test_a_partner_at_infinity_is_left_as_it_is(m):
+    """A kernel value of 0 stands for any small number: the coarse h of "gss" must not cost the partner its weight."""
+    h = merging.golden_section(m, 0.0, 0.01)
+    at_p, at_j = merging.kernel_values_at(0.0, h)
+    assert at_p < 1e-30
+    assert at_j > 0.995
