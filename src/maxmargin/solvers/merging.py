@@ -42,9 +42,7 @@ from maxmargin.rows import Array
 GRID = 400  # points a side, as in the paper
 PRECISE = 1e-10  # golden section search for the tables
 _SECTION = 0.6180339887498949  # (sqrt(5) - 1) / 2
-_LEAST = (
-    1e-38  # in place of kappa = 0, which in float32 may be any smaller number: merging at a coarse h must not suffer
-)
+_LEAST = 1e-38  # in place of kappa = 0, which in float32 may be any smaller number
 TWO_MODES = float(np.exp(-2.0))  # s may have two modes for kappa below
 
 
