@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from maxmargin import kernels
 from maxmargin.estimators._budget_size import DEFAULT_TIME, SHARE_OF_PASSES, Trial, announce, choose
 from maxmargin.estimators._estimator import Classifier, Estimator
-from maxmargin.estimators._one_vs_rest import _class_factors, _observed_classes
+from maxmargin.estimators._one_vs_rest import class_factors, observed_classes
 from maxmargin.estimators._parameters import GRAVITY, ROWS, progress_bar, seed_of
 from maxmargin.kernels import Kernel
 from maxmargin.parallel import effective_n_jobs
-from maxmargin.problem import _check_weights
+from maxmargin.problem import check_weights
 from maxmargin.rows import Array, as_rows, matvec, n_features
 from maxmargin.solvers._budget_refit import OutOfTime, Refit, distinct_rows, refit
 from maxmargin.solvers.base import catch_interrupt
@@ -185,11 +185,11 @@ class BudgetSVC(Classifier, Estimator):
         X, y = validate_data(self, X, y, **ROWS)
         check_classification_targets(y)
         rows, norms2 = as_rows(X)
-        weight = _check_weights(sample_weight, len(y))
-        classes = _observed_classes(y, weight)
+        weight = check_weights(sample_weight, len(y))
+        classes = observed_classes(y, weight)
         known = weight > 0.0
         codes = np.where(known, np.searchsorted(classes, np.where(known, y, classes[0])), 0)
-        factors = _class_factors(self.class_weight, classes, y, weight)
+        factors = class_factors(self.class_weight, classes, y, weight)
         before = self._start(classes)
         function = self._kernel_function(rows, norms2, weight) if before is None else self._function()
         problem = BudgetProblem(X, codes, len(classes), self.C, sample_weight=weight, class_factors=factors)
@@ -230,10 +230,10 @@ class BudgetSVC(Classifier, Estimator):
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         if weight.shape == y.shape and len(y) and not weight.any() and not is_first:
             return self  # a part in which nothing counts
-        weight = _check_weights(sample_weight, len(y))
+        weight = check_weights(sample_weight, len(y))
         known = self._stream_classes(y, classes)
         codes = np.searchsorted(known, y)
-        factors = _class_factors(self.class_weight, known, y, weight)
+        factors = class_factors(self.class_weight, known, y, weight)
         function = self._kernel_function(rows, norms2, weight) if is_first else self._function()
         problem = BudgetProblem(X, codes, len(known), self.C, sample_weight=weight, class_factors=factors)
         budget = self.budget_ if isinstance(self.budget, str) else int(self.budget)

@@ -17,14 +17,14 @@ from maxmargin._random import random_stream, shuffle
 from maxmargin.data.stream import Chunk, as_chunks, is_repeatable, is_stream
 from maxmargin.estimators._base import _checked_rows
 from maxmargin.estimators._estimator import Classifier, Estimator
-from maxmargin.estimators._one_vs_rest import _class_factors, _observed_classes
+from maxmargin.estimators._one_vs_rest import class_factors, observed_classes
 from maxmargin.estimators._parameters import ROWS, classifier_loss, seed_of
 from maxmargin.estimators._passes import HeldOut, Passes
 from maxmargin.estimators._progress_table import ProgressTable
 from maxmargin.estimators._row_order import Reordered, distinct_rows, take_rows
 from maxmargin.estimators._stream_models import StreamModels, with_features
 from maxmargin.parallel import effective_n_jobs
-from maxmargin.problem import _check_weights
+from maxmargin.problem import check_weights
 from maxmargin.rows import Array, Dense, Rows, as_rows, matvec
 from maxmargin.solvers.base import catch_interrupt
 
@@ -194,9 +194,9 @@ class OnlineSVC(Classifier, Estimator):
         X, y = validate_data(self, X, y, **ROWS)
         check_classification_targets(y)
         rows, norms2 = as_rows(X, self._bias)
-        weight = _check_weights(sample_weight, len(y))
-        classes = _observed_classes(y, weight)
-        factors = _class_factors(self.class_weight, classes, y, weight)
+        weight = check_weights(sample_weight, len(y))
+        classes = observed_classes(y, weight)
+        factors = class_factors(self.class_weight, classes, y, weight)
         codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)  # rows without weight: any will do
         models = self._models(X.shape[1], classes)
         chosen, merged = distinct_rows(rows, codes, weight, models.n_jobs)
@@ -418,14 +418,14 @@ def _stream_weights(sample_weight: Any, n: int) -> Array:
     if sample_weight is None:
         return np.ones(n)
     weights = np.asarray(sample_weight, dtype=np.float64)
-    return np.zeros(n) if weights.shape == (n,) and not weights.any() else _check_weights(weights, n)
+    return np.zeros(n) if weights.shape == (n,) and not weights.any() else check_weights(weights, n)
 
 
 def _check_classes(found: Array) -> None:
     """At the end of a stream there must be something to tell apart."""
     if not len(found):
         raise ValueError("the stream has no rows (of positive weight): there is nothing to learn from")
-    _observed_classes(found, np.ones(len(found)))
+    observed_classes(found, np.ones(len(found)))
 
 
 def _announced(classes: Any) -> Array:

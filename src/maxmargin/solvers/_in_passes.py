@@ -12,8 +12,7 @@ from typing import Any
 
 from maxmargin.problem import Certificate, Problem
 from maxmargin.rows import Array, n_stored
-from maxmargin.solvers.base import Goal, Report, Solver
-from maxmargin.solvers.lbfgs import last_visit_of
+from maxmargin.solvers.base import Goal, Report, Solver, last_visit_of
 from maxmargin.weights import is_milestone, restart
 
 _BLOCK = 1 << 22  # stored values that one update walks over: about 10 ms

@@ -60,17 +60,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin import losses
-from maxmargin._jit import kernel, prefetch
+from maxmargin._jit import kernel, lean_kernel, prefetch
 from maxmargin._random import random_below, random_stream
 from maxmargin.losses import SquaredEpsilonInsensitive, SquaredError, SquaredHinge, argument, derivative, sign
 from maxmargin.parallel import map_blocks
 from maxmargin.problem import Problem
 from maxmargin.rows import Array, add_row, n_stored, prefetch_row, row_dot
-from maxmargin.solvers._hessian import lean_kernel
 from maxmargin.solvers._in_passes import InPasses
-from maxmargin.solvers.base import Goal, Report
+from maxmargin.solvers.base import Goal, Report, weights_to_start_at
 from maxmargin.solvers.dual_cd import _all_rows
-from maxmargin.solvers.lbfgs import weights_to_start_at
 from maxmargin.solvers.sgd import _MIXED, mix, truncated_slope
 from maxmargin.weights import (
     Average,

@@ -75,15 +75,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin import losses
-from maxmargin._jit import kernel, prefetch
+from maxmargin._jit import kernel, lean_kernel, prefetch
 from maxmargin._random import random_stream, shuffle
 from maxmargin.losses import Loss, argument, derivative, sign, value
 from maxmargin.problem import Problem
 from maxmargin.rows import Array, Rows, n_rows, n_weights, prefetch_row, row_dot, squared_norms
-from maxmargin.solvers._hessian import lean_kernel
 from maxmargin.solvers._in_passes import InPasses
+from maxmargin.solvers.base import weights_to_start_at
 from maxmargin.solvers.dual_cd import _all_rows
-from maxmargin.solvers.lbfgs import weights_to_start_at
 from maxmargin.weights import (
     Average,
     ScaledVector,
