@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from naive.folos import prox as naive_prox
 
 from maxmargin import penalties
+from maxmargin._jit import lean_kernel
 from maxmargin.proximal import L1, TAGS, lazy, owe, pay, proximal_add, proximal_dot, settled
 from maxmargin.rows import as_rows
-from maxmargin.solvers._hessian import lean_kernel
 
 every_penalty = pytest.mark.parametrize("name", penalties.NAMES)
 

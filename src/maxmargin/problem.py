@@ -137,7 +137,7 @@ class Problem:
         fields = {
             "rows": rows,
             "y": _check_labels(y, n_rows(rows), loss),
-            "cost": C * _check_weights(sample_weight, n_rows(rows)),
+            "cost": C * check_weights(sample_weight, n_rows(rows)),
             "loss": loss,
             "norms2": norms2,
             "n_jobs": effective_n_jobs(n_jobs),
@@ -360,7 +360,8 @@ def _check_labels(y: Any, n: int, loss: Loss) -> Array:
     return y
 
 
-def _check_weights(sample_weight: Any, n: int) -> Array:
+def check_weights(sample_weight: Any, n: int) -> Array:
+    """Weights of n rows as an array, ones if there are none; refused if they are negative, not finite or all zero."""
     if sample_weight is None:
         return np.ones(n)
     weights = np.ascontiguousarray(sample_weight, dtype=np.float64)

@@ -31,10 +31,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import generic
+from maxmargin._jit import generic, lean_kernel
 from maxmargin.penalties import prox
 from maxmargin.rows import CSR, Array, Dense, add_row, row_dot
-from maxmargin.solvers._hessian import lean_kernel
 from maxmargin.weights import ScaledVector, decay, dense, scaled_add, scaled_dot, scaled_norm2, scaled_vector
 
 _TOTAL, _OWED = range(2)

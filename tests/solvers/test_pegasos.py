@@ -8,6 +8,7 @@ import samples
 from naive.pegasos import pegasos
 
 from maxmargin import Problem, losses, solve
+from maxmargin.solvers import _in_passes
 from maxmargin.solvers import pegasos as module
 from maxmargin.solvers.base import Goal
 from maxmargin.solvers.pegasos import Pegasos, dual_point
@@ -131,7 +132,7 @@ def test_pauses_change_nothing(batch, monkeypatch):
     X, y = noisy(137)
     problem, solver = Problem(X, y, 0.1, "hinge"), Pegasos(batch=batch)
     whole = solve(problem, solver, tol=0.0, max_iter=9).state
-    monkeypatch.setattr(module, "_BLOCK", 50)
+    monkeypatch.setattr(_in_passes, "_BLOCK", 50)
     state, rng, n = solver.init_state(problem), np.random.default_rng(0), 0
     while state.course.passes < 9:
         passes = solver.report(problem, state, Goal(0.0, 9.0)).passes

@@ -10,6 +10,7 @@ from naive.sgd import calibrated, milestones, mixed, sgd, start_of_window, step
 
 from maxmargin import Problem, losses, solve
 from maxmargin.rows import as_rows
+from maxmargin.solvers import _in_passes
 from maxmargin.solvers import sgd as module
 from maxmargin.solvers.base import Goal
 from maxmargin.solvers.sgd import SGD, dual_point, learn, new_online_state, truncated_slope, widened_state
@@ -147,7 +148,7 @@ def test_pauses_change_nothing(monkeypatch):
     X, y = noisy(137)
     problem, solver = Problem(X, y, 0.1, "hinge"), SGD()
     whole = solve(problem, solver, tol=0.0, max_iter=9).state
-    monkeypatch.setattr(module, "_BLOCK", 50)
+    monkeypatch.setattr(_in_passes, "_BLOCK", 50)
     state, rng, n = solver.init_state(problem), np.random.default_rng(0), 0
     while state.course.passes < 9:
         passes = solver.report(problem, state, Goal(0.0, 9.0)).passes

@@ -7,16 +7,15 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from maxmargin.estimators._estimator import Estimator
 from maxmargin.estimators._parameters import GRAVITY, ROWS, check_numbers, progress_bar, seed_of, solver_for
 from maxmargin.losses import Loss
 from maxmargin.parallel import effective_n_jobs, map_ordered
@@ -26,8 +25,8 @@ from maxmargin.solvers import solve
 from maxmargin.solvers.base import Result, Solver, catch_interrupt
 
 
-class LinearEstimator(CallbackSupportMixin, BaseEstimator):
-    """Base of the linear estimators. A subclass says which problems its targets make, in the three methods below."""
+class LinearEstimator(CallbackSupportMixin, Estimator):
+    """Base of the linear estimators. A subclass says which problems its targets make, in the methods below."""
 
     # Further arguments of `run`, such as a checkpoint, for the command line.
     _run_options: Mapping[str, Any] = MappingProxyType({})
@@ -45,12 +44,7 @@ class LinearEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _usable(self, coef: Array, intercept: Array, problems: Any) -> dict[str, Any]:
         """The attributes that `predict` needs; one row of `coef` for each problem."""
-        raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+        return {"coef_": coef, "intercept_": intercept, "classes_": problems.classes}
 
     # ------------------------------------------------------------ fit
 
@@ -197,17 +191,6 @@ class LinearEstimator(CallbackSupportMixin, BaseEstimator):
         else:  # float32 rows: summed in float64, without a float64 copy of X
             scores = np.stack([matvec(rows, w) for w in np.ascontiguousarray(coef)], axis=1)
         return scores + self.intercept_
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a safe file that ``maxmargin.load`` reads.
-
-        Parameters
-        ----------
-        path : path
-        """
-        from maxmargin.models.estimator import save
-
-        save(self, path)
 
 
 def _coefficients(weights: list[Array], n_features: int, bias: float) -> tuple[Array, Array]:

@@ -30,8 +30,8 @@ class OneVsRest(Sequence[Problem]):
 
     def __init__(self, problem: Problem, y: Array, class_weight: Any):
         self.problem, self.y = problem, y
-        self.classes = _observed_classes(y, problem.cost)
-        self.factors = _class_factors(class_weight, self.classes, y, problem.cost)
+        self.classes = observed_classes(y, problem.cost)
+        self.factors = class_factors(class_weight, self.classes, y, problem.cost)
 
     def __len__(self) -> int:
         return 1 if len(self.classes) == 2 else len(self.classes)
@@ -45,7 +45,7 @@ class OneVsRest(Sequence[Problem]):
         return self.problem.with_labels(np.where(positive, 1.0, -1.0), cost)
 
 
-def _observed_classes(y: Array, cost: Array) -> Array:
+def observed_classes(y: Array, cost: Array) -> Array:
     classes = np.unique(y[cost > 0.0])
     if len(classes) < 2:
         raise ValueError(
@@ -55,7 +55,7 @@ def _observed_classes(y: Array, cost: Array) -> Array:
     return classes
 
 
-def _class_factors(class_weight: Any, classes: Array, y: Array, cost: Array) -> Array:
+def class_factors(class_weight: Any, classes: Array, y: Array, cost: Array) -> Array:
     """Factor of C for each class. Balanced: as if every class had the same total weight."""
     if class_weight is None:
         return np.ones(len(classes))

@@ -100,7 +100,7 @@ class StreamModels:
                 continue
             part = slice(begin, end)
             codes = codes[: end - begin]
-            factors = self._class_factors(codes, weight[part], class_weight)
+            factors = self.class_factors(codes, weight[part], class_weight)
             self.step(rows_between(rows, begin, end), norms2[part], codes, weight[part], factors)
             begin = end
 
@@ -128,7 +128,7 @@ class StreamModels:
         self.n_seen += len(codes)
         self._answer = None
 
-    def _class_factors(self, codes: Array, weight: Array, class_weight: Any) -> Array | None:
+    def class_factors(self, codes: Array, weight: Array, class_weight: Any) -> Array | None:
         """Factor of each row's weight, by what is known when it comes; the rows are counted."""
         balanced = np.empty(len(codes))
         self.total = _count(codes, weight, self.total, self.class_totals, balanced)

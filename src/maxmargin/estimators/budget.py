@@ -11,25 +11,25 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin import kernels
 from maxmargin.estimators._budget_size import DEFAULT_TIME, SHARE_OF_PASSES, Trial, announce, choose
-from maxmargin.estimators._one_vs_rest import _class_factors, _observed_classes
+from maxmargin.estimators._estimator import Classifier, Estimator
+from maxmargin.estimators._one_vs_rest import class_factors, observed_classes
 from maxmargin.estimators._parameters import GRAVITY, ROWS, progress_bar, seed_of
 from maxmargin.kernels import Kernel
 from maxmargin.parallel import effective_n_jobs
-from maxmargin.problem import _check_weights
+from maxmargin.problem import check_weights
 from maxmargin.rows import Array, as_rows, matvec, n_features
 from maxmargin.solvers._budget_refit import OutOfTime, Refit, distinct_rows, refit
 from maxmargin.solvers.base import catch_interrupt
 from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetResult, BudgetSGD, BudgetState, Counters, train
 
 
-class BudgetSVC(ClassifierMixin, BaseEstimator):
+class BudgetSVC(Classifier, Estimator):
     """Kernel support vector classifier with a limited number of support vectors, for data of any size.
 
     Stochastic gradient descent passes over the rows and keeps at most `budget` support vectors by merging them; its
@@ -161,11 +161,6 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     # ------------------------------------------------------------ fit
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BudgetSVC:
@@ -190,11 +185,11 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, **ROWS)
         check_classification_targets(y)
         rows, norms2 = as_rows(X)
-        weight = _check_weights(sample_weight, len(y))
-        classes = _observed_classes(y, weight)
+        weight = check_weights(sample_weight, len(y))
+        classes = observed_classes(y, weight)
         known = weight > 0.0
         codes = np.where(known, np.searchsorted(classes, np.where(known, y, classes[0])), 0)
-        factors = _class_factors(self.class_weight, classes, y, weight)
+        factors = class_factors(self.class_weight, classes, y, weight)
         before = self._start(classes)
         function = self._kernel_function(rows, norms2, weight) if before is None else self._function()
         problem = BudgetProblem(X, codes, len(classes), self.C, sample_weight=weight, class_factors=factors)
@@ -235,10 +230,10 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         if weight.shape == y.shape and len(y) and not weight.any() and not is_first:
             return self  # a part in which nothing counts
-        weight = _check_weights(sample_weight, len(y))
+        weight = check_weights(sample_weight, len(y))
         known = self._stream_classes(y, classes)
         codes = np.searchsorted(known, y)
-        factors = _class_factors(self.class_weight, known, y, weight)
+        factors = class_factors(self.class_weight, known, y, weight)
         function = self._kernel_function(rows, norms2, weight) if is_first else self._function()
         problem = BudgetProblem(X, codes, len(known), self.C, sample_weight=weight, class_factors=factors)
         budget = self.budget_ if isinstance(self.budget, str) else int(self.budget)
@@ -437,49 +432,12 @@ class BudgetSVC(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------ use
 
-    def decision_function(self, X: Any) -> Array:
-        """Values of the decision functions.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
-        """
+    def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "dual_coef_")
         X = validate_data(self, X, reset=False, **ROWS)
         rows, _ = as_rows(X)
-        n_jobs = effective_n_jobs(self.n_jobs)
-        support = self._state.support
-        values = kernels.decision_values(self.kernel_, rows, support, self.dual_coef_, self.intercept_, n_jobs)
-        return values.ravel() if values.shape[1] == 1 else values
-
-    def predict(self, X: Any) -> Array:
-        """Class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        values = self.decision_function(X)
-        return self.classes_[(values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a safe file that ``maxmargin.load`` reads.
-
-        Parameters
-        ----------
-        path : path
-        """
-        from maxmargin.models.estimator import save
-
-        save(self, path)
+        n_jobs, support = effective_n_jobs(self.n_jobs), self._state.support
+        return kernels.decision_values(self.kernel_, rows, support, self.dual_coef_, self.intercept_, n_jobs)
 
     def export_libsvm(self, path: str | PathLike[str]) -> None:
         """Write the fitted model, of two classes with integer labels, for LIBSVM's ``svm-predict`` and its like.

@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from maxmargin.estimators._base import LinearEstimator
+from maxmargin.estimators._estimator import Classifier
 from maxmargin.estimators._one_vs_rest import OneVsRest
 from maxmargin.estimators._parameters import classifier_loss, regressor_loss
 from maxmargin.losses import Loss
@@ -17,7 +18,7 @@ from maxmargin.problem import Problem
 from maxmargin.rows import Array
 
 
-class LinearSVC(ClassifierMixin, LinearEstimator):
+class LinearSVC(Classifier, LinearEstimator):
     """Linear support vector classifier whose answers carry a certificate.
 
     Minimises ``1/2 |w|^2 + C sum_i weight_i loss(y_i (x_i'w + b))``, the objective of scikit-learn's LinearSVC and
@@ -166,9 +167,6 @@ class LinearSVC(ClassifierMixin, LinearEstimator):
         check_classification_targets(y)
         return OneVsRest(problem, y, self.class_weight)
 
-    def _usable(self, coef: Array, intercept: Array, problems: OneVsRest) -> dict[str, Any]:
-        return {"coef_": coef, "intercept_": intercept, "classes_": problems.classes}
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
         """Train on rows X with labels y.
 
@@ -188,34 +186,6 @@ class LinearSVC(ClassifierMixin, LinearEstimator):
         """
         self._fit_and_warn(X, y, sample_weight)
         return self
-
-    def decision_function(self, X: Any) -> Array:
-        """Signed distances from the separating hyperplanes, times |w|.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
-        """
-        scores = self._outputs(X)
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
 
 class LinearSVR(RegressorMixin, LinearEstimator):

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from maxmargin import losses, measures
 from maxmargin.estimators._base import LinearEstimator
+from maxmargin.estimators._estimator import Classifier
 from maxmargin.estimators._one_vs_rest import OneVsRest
 from maxmargin.losses import Loss
 from maxmargin.problem import Problem
@@ -22,7 +22,7 @@ from maxmargin.rows import Array
 from maxmargin.solvers.svmperf import SVMPerf
 
 
-class StructuralSVC(ClassifierMixin, LinearEstimator):
+class StructuralSVC(Classifier, LinearEstimator):
     """Linear classifier of two classes that is trained for F1, ROC area, or precision or recall among the first k.
 
     Minimises ``1/2 |w|^2 + C n R``, where R, a convex function of the outputs of all n rows, bounds 1 - measure from
@@ -139,9 +139,6 @@ class StructuralSVC(ClassifierMixin, LinearEstimator):
             )
         return problems
 
-    def _usable(self, coef: Array, intercept: Array, problems: OneVsRest) -> dict[str, Any]:
-        return {"coef_": coef, "intercept_": intercept, "classes_": problems.classes}
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StructuralSVC:
         """Train on rows X with labels y.
 
@@ -178,33 +175,6 @@ class StructuralSVC(ClassifierMixin, LinearEstimator):
         last = int(np.searchsorted(above, wanted * (1.0 - 1e-12)))
         lower = z[order[last + 1]] if last + 1 < len(order) else z[order[last]] - 1.0
         self.intercept_ = np.array([-0.5 * (z[order[last]] + lower)])
-
-    def decision_function(self, X: Any) -> Array:
-        """Outputs, by which rows are ranked; above zero they are of the positive class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._outputs(X).ravel()
-
-    def predict(self, X: Any) -> Array:
-        """Class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0.0).astype(int)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The measure that the classifier was trained for (for the error rate: the share of rows that are right).

@@ -6,11 +6,9 @@ import math
 import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
-from os import PathLike
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
@@ -18,14 +16,15 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 from maxmargin._random import random_stream, shuffle
 from maxmargin.data.stream import Chunk, as_chunks, is_repeatable, is_stream
 from maxmargin.estimators._base import _checked_rows
-from maxmargin.estimators._one_vs_rest import _class_factors, _observed_classes
+from maxmargin.estimators._estimator import Classifier, Estimator
+from maxmargin.estimators._one_vs_rest import class_factors, observed_classes
 from maxmargin.estimators._parameters import ROWS, classifier_loss, seed_of
 from maxmargin.estimators._passes import HeldOut, Passes
 from maxmargin.estimators._progress_table import ProgressTable
 from maxmargin.estimators._row_order import Reordered, distinct_rows, take_rows
 from maxmargin.estimators._stream_models import StreamModels, with_features
 from maxmargin.parallel import effective_n_jobs
-from maxmargin.problem import _check_weights
+from maxmargin.problem import check_weights
 from maxmargin.rows import Array, Dense, Rows, as_rows, matvec
 from maxmargin.solvers.base import catch_interrupt
 
@@ -33,7 +32,7 @@ _STEPS = 10**6  # that a fit makes if not told how many passes: enough for most 
 _FEWEST_PASSES, _MOST_PASSES = 5, 100
 
 
-class OnlineSVC(ClassifierMixin, BaseEstimator):
+class OnlineSVC(Classifier, Estimator):
     """Linear classifier that learns from rows as they come, in memory that does not grow with them.
 
     Averaged stochastic gradient descent on ``alpha/2 |w|^2 + mean_i weight_i loss(y_i (x_i'w + b))``: with
@@ -156,11 +155,6 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     # ------------------------------------------------------------ fit
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineSVC:
@@ -200,9 +194,9 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, **ROWS)
         check_classification_targets(y)
         rows, norms2 = as_rows(X, self._bias)
-        weight = _check_weights(sample_weight, len(y))
-        classes = _observed_classes(y, weight)
-        factors = _class_factors(self.class_weight, classes, y, weight)
+        weight = check_weights(sample_weight, len(y))
+        classes = observed_classes(y, weight)
+        factors = class_factors(self.class_weight, classes, y, weight)
         codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)  # rows without weight: any will do
         models = self._models(X.shape[1], classes)
         chosen, merged = distinct_rows(rows, codes, weight, models.n_jobs)
@@ -383,50 +377,11 @@ class OnlineSVC(ClassifierMixin, BaseEstimator):
             raise AttributeError(f"this {type(self).__name__} instance is not fitted yet: it has no coefficients")
         return self._learnt.weights(self.average)
 
-    def decision_function(self, X: Any) -> Array:
-        """Signed distances from the separating hyperplanes, times |w|.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) for two classes (or one), else (n_samples, n_classes)
-        """
+    def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "classes_")
         X = validate_data(self, X, reset=False, **ROWS)
-        rows = _checked_rows(X)
-        coef = np.ascontiguousarray(self.coef_)
-        scores = np.stack([matvec(rows, w) for w in coef], axis=1) + self.intercept_
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        if len(self.classes_) == 1:
-            return np.repeat(self.classes_, len(scores))
-        return self.classes_[(scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a safe file that ``maxmargin.load`` reads; `partial_fit` can go on after it.
-
-        Parameters
-        ----------
-        path : path
-        """
-        from maxmargin.models.estimator import save
-
-        save(self, path)
+        rows, coef = _checked_rows(X), np.ascontiguousarray(self.coef_)
+        return np.stack([matvec(rows, w) for w in coef], axis=1) + self.intercept_
 
 
 # ---------------------------------------------------------------- what comes in
@@ -463,14 +418,14 @@ def _stream_weights(sample_weight: Any, n: int) -> Array:
     if sample_weight is None:
         return np.ones(n)
     weights = np.asarray(sample_weight, dtype=np.float64)
-    return np.zeros(n) if weights.shape == (n,) and not weights.any() else _check_weights(weights, n)
+    return np.zeros(n) if weights.shape == (n,) and not weights.any() else check_weights(weights, n)
 
 
 def _check_classes(found: Array) -> None:
     """At the end of a stream there must be something to tell apart."""
     if not len(found):
         raise ValueError("the stream has no rows (of positive weight): there is nothing to learn from")
-    _observed_classes(found, np.ones(len(found)))
+    observed_classes(found, np.ones(len(found)))
 
 
 def _announced(classes: Any) -> Array:

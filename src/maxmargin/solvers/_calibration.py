@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin._jit import lean_kernel
 from maxmargin._random import shuffle
 from maxmargin.losses import SquaredEpsilonInsensitive, SquaredError, SquaredHinge, argument, value
 from maxmargin.problem import Certificate, Problem
 from maxmargin.rows import Array, row_dot
-from maxmargin.solvers._hessian import lean_kernel
-from maxmargin.solvers.base import Goal, Report, Solver
-from maxmargin.solvers.lbfgs import last_visit_of
+from maxmargin.solvers.base import Goal, Report, Solver, last_visit_of
 
 SAMPLE = 1000  # rows that step sizes are tried on
 _MOST = 20  # powers to either side of the guess

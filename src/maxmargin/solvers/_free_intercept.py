@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxmargin._jit import lean_kernel
 from maxmargin.losses import argument, conjugate, derivative, sign, slack, target, value
 from maxmargin.parallel import map_blocks
 from maxmargin.problem import Problem
 from maxmargin.rows import Array
-from maxmargin.solvers._hessian import dot, lean_kernel
+from maxmargin.solvers._hessian import dot
 from maxmargin.solvers._line_search import line_search, vector_blocks
 
 _TRACE = 2.0**-52  # of a parabola, against the sum of costs: it keeps the search finite where the risk is flat

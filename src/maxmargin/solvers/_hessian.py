@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._jit import DENSE_MATH, JIT_DISABLED, generic, kernel
+from maxmargin._jit import DENSE_MATH, generic, kernel, lean_kernel
 from maxmargin.losses import (
     Huber,
     Logistic,
@@ -43,20 +43,6 @@ _LEAST_BLOCK = 1 << 18  # stored values that are worth a thread
 _LOOKAHEAD = 4  # rows between asking for a row's cache lines and using them
 _PANEL = 128  # rows that are multiplied at once: with 500 features they fit the second-level cache
 _TILE = 4  # columns of a panel come in multiples of it
-
-
-def lean_kernel(function: Any = None, **options: Any) -> Any:
-    """A `kernel` that allocates nothing and returns no array, compiled without reference counts.
-
-    Numba counts references to the arrays of a tag, and cannot prune that where generic functions are called in a loop:
-    with a dozen values a row, counting took four times as long as computing.
-    """
-    if function is None:
-        return lambda function: lean_kernel(function, **options)
-    compiled = kernel(function, **options)
-    if not JIT_DISABLED:
-        compiled.targetoptions["_nrt"] = False
-    return compiled
 
 
 # ---------------------------------------------------------------- phi''(t)

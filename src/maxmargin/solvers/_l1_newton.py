@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from maxmargin._jit import kernel
+from maxmargin._jit import kernel, lean_kernel
 from maxmargin.gram import weighted_gram
 from maxmargin.losses import derivative
 from maxmargin.problem import Problem
@@ -35,7 +35,6 @@ from maxmargin.solvers._coordinates import (
     signed_step,
     violation,
 )
-from maxmargin.solvers._hessian import lean_kernel
 
 _MOST_FEATURES = 2048  # of a matrix
 _ACCURACY = 0.01  # share of the violation that is left when the model is solved

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import generic
+from maxmargin._jit import generic, lean_kernel
 from maxmargin.losses import (
     EpsilonInsensitive,
     Hinge,
@@ -41,7 +41,7 @@ from maxmargin.losses import (
 from maxmargin.parallel import map_blocks
 from maxmargin.problem import Problem
 from maxmargin.rows import Array
-from maxmargin.solvers._hessian import lean_kernel, slope
+from maxmargin.solvers._hessian import slope
 
 _BUCKETS = 255  # one less than a byte has values: the last one says that there is no breakpoint ahead
 _NONE = 255

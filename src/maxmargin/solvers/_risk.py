@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from maxmargin._jit import lean_kernel
 from maxmargin.losses import argument, conjugate, derivative, sign, target, value
 from maxmargin.parallel import map_blocks
 from maxmargin.problem import Problem
@@ -33,7 +34,6 @@ from maxmargin.rows import (
     row_blocks,
     row_dot,
 )
-from maxmargin.solvers._hessian import lean_kernel
 from maxmargin.solvers._line_search import line_search, vector_blocks
 
 _LOOKAHEAD = 4  # rows between asking for a row's cache lines and using them

@@ -43,16 +43,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import kernel
+from maxmargin._jit import kernel, lean_kernel
 from maxmargin.gram import cholesky, cholesky_solve, one_blas_thread
 from maxmargin.losses import QUADRATIC_DUAL, argument, dual_form, sign, slack, target, value
 from maxmargin.parallel import map_blocks
 from maxmargin.problem import Certificate, Problem
 from maxmargin.rows import Array, n_stored, row_dot
-from maxmargin.solvers._hessian import add_gram, add_rows, best_step, dot, lean_kernel, line_blocks, n_blocks, padded
-from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers._hessian import add_gram, add_rows, best_step, dot, line_blocks, n_blocks, padded
+from maxmargin.solvers.base import Goal, Report, Solver, last_visit_of, weights_to_start_at
 from maxmargin.solvers.dual_cd import _feasible
-from maxmargin.solvers.lbfgs import last_visit_of, weights_to_start_at
 
 _BLOCK = 1 << 23  # stored values that one update walks over: 10 ms or so
 _MOST_WEIGHTS = 10_000

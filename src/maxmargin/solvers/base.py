@@ -82,6 +82,21 @@ class Solver:
         return state
 
 
+def last_visit_of(goal: Goal, rows: int) -> int:
+    """How many rows may have been visited when the goal's passes are over."""
+    last = math.ceil(min(goal.max_passes * rows, 2.0**62))
+    return last + (last / rows < goal.max_passes)  # by rounding; the loop would wait for ever
+
+
+def weights_to_start_at(problem: Problem, start: Any) -> Array:
+    """A copy of the w of another state, or zeros."""
+    n = problem.n_weights
+    w = np.zeros(n) if start is None else np.array(start.w, dtype=np.float64)
+    if w.shape != (n,):
+        raise ValueError(f"cannot start at {w.size} weights: the problem has {n}")
+    return w
+
+
 class Progress(NamedTuple):
     """What a callback sees."""
 

@@ -65,7 +65,7 @@ from maxmargin.kernels import (
     set_vector,
 )
 from maxmargin.losses import Hinge
-from maxmargin.problem import _check_weights
+from maxmargin.problem import check_weights
 from maxmargin.rows import Array, Rows, as_rows, n_features, n_rows, n_stored, prefetch_row
 from maxmargin.solvers._budget_maintenance import (
     FINDING,
@@ -146,7 +146,7 @@ class BudgetProblem:
         if y.min() < 0 or y.max() >= n_classes:
             raise ValueError(f"classes must be 0..{n_classes - 1}, but y has {y.min()}..{y.max()}")
         factors = np.ones(n_classes) if class_factors is None else np.asarray(class_factors, dtype=float)
-        cost = C * _check_weights(sample_weight, n_rows(rows))
+        cost = C * check_weights(sample_weight, n_rows(rows))
         own = cost * factors[y]
         fields = {
             "rows": rows,

@@ -73,7 +73,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin import penalties
-from maxmargin._jit import prefetch
+from maxmargin._jit import lean_kernel, prefetch
 from maxmargin._random import random_stream, shuffle
 from maxmargin.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, argument, derivative, sign
 from maxmargin.problem import Problem
@@ -88,9 +88,8 @@ from maxmargin.solvers._calibration import (
     steepest_slope,
     steepness,
 )
-from maxmargin.solvers._hessian import lean_kernel
+from maxmargin.solvers.base import weights_to_start_at
 from maxmargin.solvers.dual_cd import _all_rows
-from maxmargin.solvers.lbfgs import weights_to_start_at
 
 _BLOCK = 1 << 22  # stored values that one update walks over
 _LOOKAHEAD = 4  # rows between asking for a row's cache lines and using them

@@ -35,15 +35,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from maxmargin._jit import lean_kernel
 from maxmargin._random import random_stream, shuffle
 from maxmargin.losses import Huber, Logistic, argument, derivative, sign, value
 from maxmargin.problem import Certificate, Problem
 from maxmargin.rows import Array, add_row, n_stored, row_dot
 from maxmargin.solvers._calibration import Course, RowByRow
-from maxmargin.solvers._hessian import SMOOTH, lean_kernel, second_derivative
-from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers._hessian import SMOOTH, second_derivative
+from maxmargin.solvers.base import Goal, Report, Solver, last_visit_of, weights_to_start_at
 from maxmargin.solvers.dual_cd import _all_rows
-from maxmargin.solvers.lbfgs import last_visit_of, weights_to_start_at
 from maxmargin.weights import ScaledVector, decay, dense, scaled_add, scaled_dot, scaled_vector
 
 LARGEST = 5000  # features of which a matrix is kept

@@ -53,7 +53,7 @@ from maxmargin._jit import DENSE_MATH, kernel
 from maxmargin.problem import Certificate, Problem
 from maxmargin.rows import Array, n_stored
 from maxmargin.solvers._hessian import SMOOTH, add_evaluation, dot, n_blocks
-from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers.base import Goal, Report, Solver, last_visit_of, weights_to_start_at
 from maxmargin.solvers.tron import Trial, _best_step, _trial
 
 _BLOCK = 1 << 26  # multiplications that one update makes: 10 to 100 ms
@@ -131,12 +131,6 @@ def _two_loops(S, Y, sy, lines, a, scale, q):
         step = a[k] - total / sy[line]
         for j in range(n):
             q[j] += step * S[line, j]
-
-
-def last_visit_of(goal: Goal, rows: int) -> int:
-    """How many rows may have been visited when the goal's passes are over."""
-    last = math.ceil(min(goal.max_passes * rows, 2.0**62))
-    return last + (last / rows < goal.max_passes)  # by rounding; the loop would wait for ever
 
 
 def part_of_pass(problem: Problem, position: int, room: int, block: float) -> tuple[int, int, float]:
@@ -247,15 +241,6 @@ class LBFGS(Solver):
         if state.primal == math.inf:
             return problem.certificate(state.w)
         return Certificate(state.primal, state.primal - _gap(state), _gap(state))
-
-
-def weights_to_start_at(problem: Problem, start: Any) -> Array:
-    """A copy of the w of another state, or zeros."""
-    n = problem.n_weights
-    w = np.zeros(n) if start is None else np.array(start.w, dtype=np.float64)
-    if w.shape != (n,):
-        raise ValueError(f"cannot start at {w.size} weights: the problem has {n}")
-    return w
 
 
 def _gap(state: LBFGSState) -> float:

@@ -54,22 +54,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from maxmargin._jit import lean_kernel
 from maxmargin._random import random_stream, shuffle
 from maxmargin.losses import argument, derivative, sign, value
 from maxmargin.problem import Certificate, Problem
 from maxmargin.rows import Array, add_row, n_stored, prefetch_row, row_dot
-from maxmargin.solvers._hessian import SMOOTH, dot, lean_kernel
-from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers._hessian import SMOOTH, dot
+from maxmargin.solvers.base import Goal, Report, Solver, last_visit_of, weights_to_start_at
 from maxmargin.solvers.dual_cd import _all_rows
-from maxmargin.solvers.lbfgs import (
-    Memory,
-    check_memory,
-    empty_memory,
-    last_visit_of,
-    remember,
-    times_inverse,
-    weights_to_start_at,
-)
+from maxmargin.solvers.lbfgs import Memory, check_memory, empty_memory, remember, times_inverse
 
 _BLOCK = 1 << 25  # multiplications that one update makes: 10 to 100 ms
 _LOOKAHEAD = 4  # rows between asking for a row's cache lines and using them

@@ -60,16 +60,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin import losses
-from maxmargin._jit import kernel, prefetch
+from maxmargin._jit import kernel, lean_kernel, prefetch
 from maxmargin._random import random_below, random_stream
 from maxmargin.losses import SquaredEpsilonInsensitive, SquaredError, SquaredHinge, argument, derivative, sign
 from maxmargin.parallel import map_blocks
-from maxmargin.problem import Certificate, Problem
+from maxmargin.problem import Problem
 from maxmargin.rows import Array, add_row, n_stored, prefetch_row, row_dot
-from maxmargin.solvers._hessian import lean_kernel
-from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers._in_passes import InPasses
+from maxmargin.solvers.base import Goal, Report, weights_to_start_at
 from maxmargin.solvers.dual_cd import _all_rows
-from maxmargin.solvers.lbfgs import last_visit_of, weights_to_start_at
 from maxmargin.solvers.sgd import _MIXED, mix, truncated_slope
 from maxmargin.weights import (
     Average,
@@ -80,15 +79,12 @@ from maxmargin.weights import (
     averaged_decay,
     dense,
     include,
-    is_milestone,
     new_average,
-    restart,
     scaled_dot,
     scaled_norm2,
     scaled_vector,
 )
 
-_BLOCK = 1 << 22  # stored values that one update walks over: about 10 ms
 _LOOKAHEAD = 4  # rows between asking for a row's cache lines and using them
 _PART = 1 << 17  # stored values that are worth a thread
 _ITERATES = ("last", "average", "suffix")
@@ -133,7 +129,7 @@ class PegasosState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pegasos(Solver):
+class Pegasos(InPasses):
     """Pegasos: sub-gradient steps by batches of rows, whose rate depends on nothing but the number of steps.
 
     Parameters
@@ -189,23 +185,8 @@ class Pegasos(Solver):
             course=Course(t, 0, 0, 0, int(start is not None), 1),
         )
 
-    def update(self, problem: Problem, state: PegasosState, goal: Goal) -> PegasosState:
-        """Whole batches, for a block of work, to the next certificate or the goal's passes."""
-        rows, course = len(state.order), state.course
-        visits = course.passes * rows + course.position
-        last_visit = min(last_visit_of(goal, rows), max(course.next_certificate * rows, visits + 1))
-        last_visit = min(last_visit, visits + 1 + _BLOCK // (1 + n_stored(problem.rows) // problem.n_rows))
-        while visits < last_visit:
-            if course.position == 0:
-                self._new_order(problem, state)
-            n_batches = -(-min(rows - course.position, last_visit - visits) // self.batch)
-            end = min(rows, course.position + n_batches * self.batch)
-            self._steps(problem, state, course, end)
-            visits += end - course.position
-            course = course._replace(t=course.t + n_batches, position=end)
-            if end == rows:
-                course = self._end_pass(state, course)
-        return state._replace(course=course)
+    def _averages_suffix(self) -> bool:
+        return self.iterate == "suffix"
 
     def _new_order(self, problem: Problem, state: PegasosState) -> None:
         rows = _all_rows(problem)
@@ -214,6 +195,13 @@ class Pegasos(Solver):
             state.ahead[:] = state.order
         else:
             mix(rows, state.order, state.ahead, state.stream)
+
+    def _run(self, problem: Problem, state: PegasosState, course: Course, n: int, visits: int) -> Course:
+        """Whole batches."""
+        n_batches = -(-n // self.batch)
+        end = min(len(state.order), course.position + n_batches * self.batch)
+        self._steps(problem, state, course, end)
+        return course._replace(t=course.t + n_batches, position=end)
 
     def _steps(self, problem: Problem, state: PegasosState, course: Course, end: int) -> None:
         """(1) and (2) for batch after batch, up to `end`."""
@@ -247,38 +235,15 @@ class Pegasos(Solver):
         work = min(self.batch, problem.n_rows) * (n_stored(problem.rows) / problem.n_rows)
         return max(1, min(8, int(work / max(_PART, 4 * problem.n_weights))))
 
-    def _end_pass(self, state: PegasosState, course: Course) -> Course:
-        """Windows begin anew: the average's at milestones, the dual point's after 1, 2, 4, 8, ... passes."""
-        passes = course.passes + 1
-        course = course._replace(passes=passes, position=0, window=course.window + 1)
-        if self.iterate == "suffix" and is_milestone(passes):
-            restart(state.x, state.average)
-        if passes & (passes - 1):
-            return course
-        for before, now in zip(state.before, state.now):
-            before[:] = now
-            now[:] = 0.0
-        return course._replace(window=0, window_before=course.window)
+    def _windows(self, state: PegasosState) -> list[tuple[Array, Array]]:
+        return list(zip(state.before, state.now, strict=True))
+
+    def _dual_point(self, problem: Problem, state: PegasosState) -> Array:
+        return dual_point(problem, state)
 
     def report(self, problem: Problem, state: PegasosState, goal: Goal) -> Report:
-        """Nothing is known of the gap; a certificate is due after 1, 2, 4, 8, ... passes."""
-        course = state.course
-        return Report(
-            passes=(course.passes * len(state.order) + course.position) / len(state.order),
-            primal=math.nan,
-            dual=math.nan,
-            believes=course.passes >= course.next_certificate,
-            counters={"steps": course.t},
-        )
-
-    def certificate(self, problem: Problem, state: PegasosState) -> Certificate:
-        """That of the answer with the dual point from the slopes of about the last half of all visits."""
-        return problem.certificate(state.w, dual_point(problem, state))
-
-    def reconsider(self, problem: Problem, state: PegasosState, goal: Goal, certificate: Certificate) -> PegasosState:
-        """The next certificate after as many passes again."""
-        course = state.course
-        return state._replace(course=course._replace(next_certificate=max(1, 2 * course.passes)))
+        """As of all methods that go in passes, and the number of steps."""
+        return super().report(problem, state, goal)._replace(counters={"steps": state.course.t})
 
 
 def dual_point(problem: Problem, state: PegasosState) -> Array:

@@ -41,7 +41,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from maxmargin._jit import kernel, prefetch
+from maxmargin._jit import kernel, lean_kernel, prefetch
 from maxmargin._random import random_stream, shuffle
 from maxmargin.losses import Loss, argument, derivative, sign, value
 from maxmargin.problem import Certificate, Problem
@@ -60,7 +60,7 @@ from maxmargin.solvers._coordinates import (
     prefetch_place,
     violation,
 )
-from maxmargin.solvers._hessian import SMOOTH, add_evaluation, lean_kernel, n_blocks
+from maxmargin.solvers._hessian import SMOOTH, add_evaluation, n_blocks
 from maxmargin.solvers.base import Goal, Report, Solver
 
 _LOOKAHEAD = 4  # columns between asking for one's cache lines and using them

@@ -75,15 +75,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin import losses
-from maxmargin._jit import kernel, prefetch
+from maxmargin._jit import kernel, lean_kernel, prefetch
 from maxmargin._random import random_stream, shuffle
 from maxmargin.losses import Loss, argument, derivative, sign, value
-from maxmargin.problem import Certificate, Problem
-from maxmargin.rows import Array, Rows, n_rows, n_stored, n_weights, prefetch_row, row_dot, squared_norms
-from maxmargin.solvers._hessian import lean_kernel
-from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.problem import Problem
+from maxmargin.rows import Array, Rows, n_rows, n_weights, prefetch_row, row_dot, squared_norms
+from maxmargin.solvers._in_passes import InPasses
+from maxmargin.solvers.base import weights_to_start_at
 from maxmargin.solvers.dual_cd import _all_rows
-from maxmargin.solvers.lbfgs import last_visit_of, weights_to_start_at
 from maxmargin.weights import (
     Average,
     ScaledVector,
@@ -92,7 +91,6 @@ from maxmargin.weights import (
     averaged_decay,
     dense,
     include,
-    is_milestone,
     new_average,
     restart,
     scaled_dot,
@@ -101,7 +99,6 @@ from maxmargin.weights import (
     widened_vector,
 )
 
-_BLOCK = 1 << 22  # stored values that one update walks over: about 10 ms
 _LOOKAHEAD = 4  # rows between asking for a row's cache lines and using them
 _NEIGHBOURS = 4  # rows that are fetched together
 _MIXED = 512  # rows, of many such groups, whose order is random
@@ -140,7 +137,7 @@ class SGDState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SGD(Solver):
+class SGD(InPasses):
     """Stochastic gradient descent: a rough answer after a pass or two, at the price of reading the data.
 
     Parameters
@@ -191,59 +188,27 @@ class SGD(Solver):
             course=Course(float(t0), 0, 0, 0, int(start is not None), 1),
         )
 
-    def update(self, problem: Problem, state: SGDState, goal: Goal) -> SGDState:
-        """Steps over the rows in random order, for a block of work, to the next certificate or the goal's passes."""
-        rows, course = len(state.order), state.course
-        visits = course.passes * rows + course.position
-        last_visit = min(last_visit_of(goal, rows), max(course.next_certificate * rows, visits + 1))
-        last_visit = min(last_visit, visits + 1 + _BLOCK // (1 + n_stored(problem.rows) // problem.n_rows))
-        while visits < last_visit:
-            if course.position == 0:
-                mix(_all_rows(problem), state.order, state.ahead, state.stream)
-            end = min(rows, course.position + last_visit - visits)
-            _steps(
-                (problem.rows, problem.y, problem.cost, problem.norms2, problem.loss),
-                (state.x, state.average, state.slopes, self.average is not False),
-                (state.order, state.ahead, course.position, end),
-                (visits + course.t0, float(rows)),
-            )
-            visits += end - course.position
-            course = course._replace(position=end)
-            if end == rows:
-                course = self._end_pass(state, course)
-        return state._replace(course=course)
+    def _averages_suffix(self) -> bool:
+        return self.average == "suffix"
 
-    def _end_pass(self, state: SGDState, course: Course) -> Course:
-        """Windows begin anew: the average's at milestones, the dual point's after 1, 2, 4, 8, ... passes."""
-        passes = course.passes + 1
-        course = course._replace(passes=passes, position=0, window=course.window + 1)
-        if self.average == "suffix" and is_milestone(passes):
-            restart(state.x, state.average)
-        if passes & (passes - 1):
-            return course
-        state.slopes_before[:] = state.slopes
-        state.slopes[:] = 0.0
-        return course._replace(window=0, window_before=course.window)
+    def _new_order(self, problem: Problem, state: SGDState) -> None:
+        mix(_all_rows(problem), state.order, state.ahead, state.stream)
 
-    def report(self, problem: Problem, state: SGDState, goal: Goal) -> Report:
-        """Nothing is known of the gap; a certificate is due after 1, 2, 4, 8, ... passes."""
-        course = state.course
-        return Report(
-            passes=(course.passes * len(state.order) + course.position) / len(state.order),
-            primal=math.nan,
-            dual=math.nan,
-            believes=course.passes >= course.next_certificate,
-            counters={},
+    def _run(self, problem: Problem, state: SGDState, course: Course, n: int, visits: int) -> Course:
+        end = course.position + n
+        _steps(
+            (problem.rows, problem.y, problem.cost, problem.norms2, problem.loss),
+            (state.x, state.average, state.slopes, self.average is not False),
+            (state.order, state.ahead, course.position, end),
+            (visits + course.t0, float(len(state.order))),
         )
+        return course._replace(position=end)
 
-    def certificate(self, problem: Problem, state: SGDState) -> Certificate:
-        """That of the answer with the dual point from the slopes of about the last half of all visits."""
-        return problem.certificate(state.w, dual_point(problem, state))
+    def _windows(self, state: SGDState) -> list[tuple[Array, Array]]:
+        return [(state.slopes_before, state.slopes)]
 
-    def reconsider(self, problem: Problem, state: SGDState, goal: Goal, certificate: Certificate) -> SGDState:
-        """The next certificate after as many passes again."""
-        course = state.course
-        return state._replace(course=course._replace(next_certificate=max(1, 2 * course.passes)))
+    def _dual_point(self, problem: Problem, state: SGDState) -> Array:
+        return dual_point(problem, state)
 
 
 def dual_point(problem: Problem, state: SGDState) -> Array:

@@ -35,10 +35,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from maxmargin._jit import lean_kernel
 from maxmargin.parallel import map_blocks
 from maxmargin.problem import Certificate, Problem
 from maxmargin.rows import Array, add_row, default_blocks, row_dot
-from maxmargin.solvers._hessian import dot, lean_kernel
+from maxmargin.solvers._hessian import dot
 from maxmargin.solvers._line_search import vector_blocks
 from maxmargin.solvers._planes import add_plane, no_planes, reduce
 from maxmargin.solvers._risk import SumOfLosses, plane_blocks

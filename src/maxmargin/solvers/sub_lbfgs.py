@@ -56,27 +56,25 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import DENSE_MATH, kernel
+from maxmargin._jit import DENSE_MATH, kernel, lean_kernel
 from maxmargin.losses import EpsilonInsensitive, Hinge, argument, conjugate, derivative, is_margin_loss, sign, target
 from maxmargin.parallel import map_blocks
 from maxmargin.problem import Certificate, Problem
 from maxmargin.rows import Array, add_row, row_dot
-from maxmargin.solvers._hessian import _add_blocks, dot, lean_kernel
+from maxmargin.solvers._hessian import _add_blocks, dot
 from maxmargin.solvers._line_search import line_search
 from maxmargin.solvers._reduced import solve_reduced
 from maxmargin.solvers._risk import SumOfLosses, _add_rows, _outputs
-from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers.base import Goal, Report, Solver, last_visit_of, weights_to_start_at
 from maxmargin.solvers.dual_cd import _feasible
 from maxmargin.solvers.lbfgs import (
     Memory,
     check_memory,
     empty_memory,
-    last_visit_of,
     latest_scale,
     part_of_pass,
     remember,
     times_inverse,
-    weights_to_start_at,
 )
 
 _BLOCK = 1 << 26  # multiplications that one update makes: 10 to 100 ms
