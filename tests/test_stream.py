@@ -189,7 +189,8 @@ def test_memory_does_not_grow_with_the_stream():
         tracemalloc.stop()
         chunks.close()
     assert text.n_read > 200 * 49_000
-    assert peaks[1] < 1.5 * peaks[0] < 6_000_000
+    # A handful of chunks, more or less as the reading threads are ahead; all of them would be tens of megabytes.
+    assert max(peaks) < 3_000_000
 
 
 # ---------------------------------------------------------------- arrays

@@ -114,7 +114,7 @@ def _(method, e, size):
 
 @kernel
 def note(e, j):
-    """Remember that another vector is in place j now."""
+    """Remember that another vector is in place j now; there is room for the three of one event."""
     e.changed[0] += 1
     e.changed[e.changed[0]] = j
 
