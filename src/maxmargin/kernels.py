@@ -484,8 +484,10 @@ def _blocks(rows: Rows, n: int) -> Array:
     return row_blocks(rows, int(max(1, min(256, n_rows(rows) // 16, work >> 22))))
 
 
-def kernel_matrix(function: Kernel, rows: Rows, support: Support, n: int, n_jobs: int = 1) -> Array:
-    """k(x_i, z_j) of all rows and the first n support vectors, in the precision of these.
+def kernel_matrix(
+    function: Kernel, rows: Rows, support: Support, n: int, n_jobs: int = 1, out: Array | None = None
+) -> Array:
+    """k(x_i, z_j) of all rows and the first n support vectors, in the precision of these; in `out` if that is given.
 
     Examples
     --------
@@ -496,9 +498,9 @@ def kernel_matrix(function: Kernel, rows: Rows, support: Support, n: int, n_jobs
            [0., 4.]])
     """
     _check_features(rows, support)
-    out = np.empty((n_rows(rows), n), support.vectors.dtype)
-    map_blocks(lambda lo, hi: _matrix_block(function, rows, support, n, out, lo, hi), _blocks(rows, n), n_jobs)
-    return out
+    matrix = np.empty((n_rows(rows), n), support.vectors.dtype) if out is None else out
+    map_blocks(lambda lo, hi: _matrix_block(function, rows, support, n, matrix, lo, hi), _blocks(rows, n), n_jobs)
+    return matrix
 
 
 def decision_values(

@@ -21,6 +21,9 @@ from maxmargin.parallel import map_blocks
 Array = np.ndarray[Any, Any]
 
 
+_FETCHED = 512  # values of a dense row, at most, that are asked for ahead
+
+
 class Dense(NamedTuple):
     """Rows of a C-ordered matrix."""
 
@@ -101,7 +104,9 @@ def prefetch_row(rows, i):
 
 @prefetch_row.register(Dense)
 def _(rows, i):
-    pass  # the hardware follows long contiguous rows by itself
+    row = rows.values[i]
+    for f in range(0, min(len(row), _FETCHED), 64 // row.itemsize):
+        prefetch(row, f)  # the hardware follows a row by itself, but not from its beginning
 
 
 @prefetch_row.register(CSR)

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin._jit import kernel
 from maxmargin.gram import one_blas_thread
 from maxmargin.kernels import Kernel, Support, kernel_matrix
 from maxmargin.parallel import map_blocks, map_ordered
@@ -189,14 +190,24 @@ def _features(
 
     def block(begin: int, end: int) -> None:
         check()
-        values = kernel_matrix(function, take(rows, np.arange(begin, end)), support, size)
-        values[np.abs(values) < _TINY] = 0.0
-        # Transposed, since BLAS counts along columns: F'K' is (KF)', and half of F is zero.
-        out[begin:end] = times_triangle(1.0, factor, values.T, trans_a=1, overwrite_b=1).T
+        values = out[begin:end]
+        kernel_matrix(function, take(rows, np.arange(begin, end)), support, size, out=values)
+        _clear_tiny(values)
+        # In place, and transposed, since BLAS counts along columns: F'K' is (KF)', and half of F is zero.
+        features = times_triangle(1.0, factor, values.T, trans_a=1, overwrite_b=1).T
+        if not np.may_share_memory(features, values):
+            values[:] = features
 
     with one_blas_thread():
         map_blocks(block, row_blocks(rows, max(1, n // 1024)), n_jobs)
     return out
+
+
+@kernel
+def _clear_tiny(values):
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            values[i, j] = values[i, j] if abs(values[i, j]) >= _TINY else 0.0
 
 
 def distinct_rows(problem: BudgetProblem, most: int) -> Any:
