@@ -20,7 +20,7 @@ Y = np.where(X[:, 0] + RNG.normal(size=2000) > 0.0, 1.0, -1.0)
 @pytest.fixture
 def optimist(monkeypatch):
     """Let coordinate descent have a try everywhere."""
-    monkeypatch.setattr(auto, "_HARD", np.inf)
+    monkeypatch.setattr(auto, "_HINGE_HARD", np.inf)
 
 
 def planned(*args, **options):

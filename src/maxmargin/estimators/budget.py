@@ -204,8 +204,8 @@ class BudgetSVC(Classifier, Estimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BudgetSVC:
         """One pass of stochastic gradient descent over a part of a stream, from where the last part has left.
 
-        The kernel and lambda = 1 / (C n) are made for the first part, of n rows. The coefficients are not refitted: they
-        are a mean over the last steps.
+        The kernel and lambda = 1 / (C n) are made for the first part, of n rows. The coefficients are not refitted;
+        they are a mean over the last steps.
 
         Parameters
         ----------
