@@ -56,6 +56,10 @@ class Solver:
         """Solve: what is timed. Returns whatever `weights` understands."""
         raise NotImplementedError
 
+    def rehearse(self, few: Any, objective: Objective) -> None:
+        """Fit a few rows, to compile and load what later fits need."""
+        self.weights(self.fit(few, objective, self.rungs[0]))
+
     def weights(self, fitted: Any) -> np.ndarray:
         """The weights w of a fitted model, oriented so that x'w > 0 means +1; not timed."""
         return np.asarray(fitted.coef_, dtype=np.float64).ravel()
@@ -90,6 +94,14 @@ class Maxmargin(Solver):
         X, y = prepared
         problem = Problem(X, y, C=objective.C, loss=objective.loss, n_jobs=self.threads)
         return solve(problem, solver=self.solver, tol=rung, seed=0)
+
+    def rehearse(self, few: Any, objective: Objective) -> None:
+        from maxmargin import Problem, solve
+        from maxmargin.solvers.auto import plan
+
+        problem = Problem(*few, C=objective.C, loss=objective.loss, n_jobs=self.threads)
+        for solver in plan(problem) if self.solver == "auto" else [self.solver]:
+            solve(problem, solver=solver, tol=self.rungs[0], seed=0)
 
     def weights(self, fitted: Any) -> np.ndarray:
         return np.asarray(fitted.w)

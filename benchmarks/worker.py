@@ -146,7 +146,7 @@ class _Session:
             (_, self.prepare_seconds), self.prepared = _timed(self.solver.prepare, data.X, data.y)
             self.path = path
         self.objective = objective
-        self.solver.weights(self.solver.fit(self.few, objective, self.solver.rungs[0]))
+        self.solver.rehearse(self.few, objective)
         return "ready"
 
     def fit(self, rung: float) -> Fit:
