@@ -33,6 +33,10 @@ def test_the_plan_follows_shape_loss_and_difficulty():
     assert planned(X, Y, C=0.1, loss="hinge") == ["dual_cd", "augmented_lagrangian", "interior_point"]
     assert planned(X, Y, C=10.0, loss="hinge") == ["augmented_lagrangian", "interior_point"]
     assert planned(samples.csr(X), Y, C=100.0, loss="hinge") == ["augmented_lagrangian", "interior_point"]
+    # A matrix of 300 columns is dear beside passes over a dozen values a row, so that C |x|^2 may be larger.
+    columns = samples.csr(RNG.normal(size=(2000, 300)) * (RNG.random((2000, 300)) < 0.04))
+    assert planned(columns, Y, C=1.0, loss="hinge")[0] == "dual_cd"
+    assert planned(columns, Y, C=100.0, loss="hinge")[0] == "augmented_lagrangian"
     assert planned(X, X[:, 0], C=100.0, loss="epsilon_insensitive") == ["augmented_lagrangian", "interior_point"]
     assert planned(X, Y, C=100.0, loss="hinge", bias=1.0, penalize_intercept=False) == ["interior_point"]
     assert planned(X, Y, C=1e-4, loss="squared_hinge") == ["tron", "augmented_lagrangian"]

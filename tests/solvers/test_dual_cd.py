@@ -15,6 +15,7 @@ from maxmargin import Problem, losses, solve
 from maxmargin._random import random_below, random_stream, shuffle
 from maxmargin.losses import EpsilonInsensitive, Hinge, Huber, SquaredEpsilonInsensitive, SquaredError, SquaredHinge
 from maxmargin.solvers import dual_cd as module
+from maxmargin.solvers.base import Goal
 from maxmargin.solvers.dual_cd import DualCD
 
 ORDERS = ["permutation", "cyclic", "online"]
@@ -42,6 +43,20 @@ def test_every_pass_is_the_papers(loss, order, shrinking):
         shrunk |= n_active < 20
     has_bounds = not isinstance(loss, SquaredError)
     assert shrunk == (shrinking and order != "online" and has_bounds)
+
+
+@pytest.mark.parametrize(("n_features", "tol", "eagerness"), [(3, 1e-4, 0.05), (3, 1e-5, 0.5), (20, 1e-4, 0.5)])
+def test_rows_are_shrunk_sooner_if_they_are_many_and_the_gap_may_be_large(n_features, tol, eagerness):
+    X, y = samples.sample("hinge", n_rows=20, n_features=n_features)
+    problem, solver = Problem(X, y, 30.0, "hinge"), DualCD()
+    runs = [naive.dual_cd(X, y, problem.cost, Hinge(), seed=3, eagerness=e) for e in (eagerness, 0.55 - eagerness)]
+    state, told_apart = solver.init_state(problem, seed=3), False
+    for passes, ((w, alpha, n_active), (_, _, other)) in enumerate(itertools.islice(zip(*runs), 6), start=1):
+        state = solver.update(problem, state, Goal(tol, float(passes)))
+        np.testing.assert_allclose(state.w, w, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(state.alpha, alpha, rtol=1e-9, atol=1e-10)
+        told_apart |= n_active != other
+    assert told_apart
 
 
 @pytest.mark.parametrize("order", ORDERS)

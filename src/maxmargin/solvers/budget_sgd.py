@@ -25,8 +25,8 @@ What differs from the papers, and why:
   strongly convex problem that eta_t is made for: its first steps, of size C n, would never be forgotten.
 * A row that equals a support vector is added to its coefficient: the paper's "dense representation", where it matters.
 * The answer is a mean of the last iterates, weighed less the older they are. After 20 passes a step of ADULT's is
-  still 1.6 long, and the last one decides (81 % are right, of the mean 84.6 %; after one pass over IJCNN with B = 500,
-  94.8 % and 97.8 %). It goes back over some B / 2 violations only: on support vectors that were merged since, older
+  still 1.6 long, and the last one decides (81 % are right, of the mean 84.8 %; after one pass over IJCNN with B = 500,
+  94.8 % and 97.6 %). It goes back over some B / 2 violations only: on support vectors that were merged since, older
   coefficients mean something else. A mean of all iterates, which is best for SGD without a budget, is worse than none.
 * Inner products are computed for four dense rows at a time, ahead of their visits: reading the support vectors is what
   takes time if there are many. What a visit changes of the vectors, the others' products are corrected for.
