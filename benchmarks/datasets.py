@@ -2,7 +2,8 @@
 
 A name is a generated set (`GENERATED`), or a svmlight file with two classes: a path, or the name of a file
 (compressed or not) in the folder ``$MAXMARGIN_DATA``, or in ``../shared/data`` beside the repository. ``NAME@5000``
-is the set cut down to 5000 rows, evenly spaced; ``NAME#8`` is class 8 against all others.
+is the set cut down to 5000 rows, evenly spaced; ``NAME#8`` is class 8 against all others,
+``NAME#all`` the set with all its classes.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def get(name: str) -> Dataset:
         stem, _, label = name.partition("#")
         file = find(stem)
         path = CACHE / f"{Path(name).name}-{file.stat().st_size}.npz"
-        make = partial(_read_targets if name in REGRESSION else _read, file, float(label) if label else None)
+        make = partial(_read_targets if name in REGRESSION else _read, file, label)
     if not path.exists():
         CACHE.mkdir(exist_ok=True)
         _store(path, *make())
@@ -126,19 +127,19 @@ def _thin_out(data: Dataset, n_rows: int) -> tuple[Any, np.ndarray]:
     return data.X[rows], data.y[rows]
 
 
-def _read(path: Path, positive: float | None = None) -> tuple[Any, np.ndarray]:
+def _read(path: Path, label: str) -> tuple[Any, np.ndarray]:
     from maxmargin import load_svmlight
 
     X, y = load_svmlight(path)
-    if positive is not None:
-        return X, np.where(y == positive, 1.0, -1.0)
+    if label:
+        return X, y if label == "all" else np.where(y == float(label), 1.0, -1.0)
     classes = np.unique(y)
     if len(classes) != 2:
         raise ValueError(f"{path} has {len(classes)} classes; these benchmarks need two")
     return X, np.where(y == classes[1], 1.0, -1.0)
 
 
-def _read_targets(path: Path, _: None) -> tuple[Any, np.ndarray]:
+def _read_targets(path: Path, _: str) -> tuple[Any, np.ndarray]:
     from maxmargin import load_svmlight
 
     if ".delay" not in path.name:

@@ -1,5 +1,6 @@
 """`solvers/base.py`: the loop. Limits, certificates, callbacks, Ctrl-C, checkpoints, history."""
 
+import asyncio
 import contextlib
 import io
 import itertools
@@ -24,10 +25,12 @@ from maxmargin import Certificate, Problem, losses, solvers
 from maxmargin.callbacks import EarlyStopping, ProgressBar
 from maxmargin.losses import Hinge
 from maxmargin.models.file import write_model
-from maxmargin.solvers import dual_cd
+from maxmargin.solvers import interrupts
 from maxmargin.solvers.auto import plan
-from maxmargin.solvers.base import Progress, Report, Solver, catch_interrupt, run
-from maxmargin.solvers.dual_cd import DualCD
+from maxmargin.solvers.base import Progress, Report, Solver, run
+from maxmargin.solvers.coordinate import dual_cd
+from maxmargin.solvers.coordinate.dual_cd import DualCD
+from maxmargin.solvers.interrupts import catch_interrupt
 
 X, Y = samples.sample("hinge", n_rows=60, n_features=4)
 
@@ -170,7 +173,7 @@ def test_history_has_a_row_for_every_certificate(monkeypatch):
     monkeypatch.setattr(dual_cd, "_BLOCK", 100)
     result = solve(ENDLESS, tol=0.0, max_iter=90)
     history = result.history
-    assert {"seconds", "passes", "primal", "dual", "relative_gap", "updates", "active"} == set(history)
+    assert {"seconds", "passes", "primal", "dual", "relative_gap", "updates", "active", "violation"} == set(history)
     lengths = {len(column) for column in history.values()}
     assert len(lengths) == 1
     assert lengths.pop() >= 3
@@ -278,7 +281,8 @@ def test_the_progress_bar_never_runs_backwards():
 
 
 @pytest.fixture
-def default_handler():
+def default_handler(monkeypatch):
+    monkeypatch.setattr(interrupts, "_last_caught", -np.inf)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -312,6 +316,29 @@ def test_a_second_control_c_raises(default_handler):
         run(Halving(), PROBLEM, tol=0.0, callbacks=[twice])
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert run(Halving(), PROBLEM, tol=0.1).stop_reason == "converged"  # the next run starts afresh
+
+
+def test_a_second_control_c_in_the_next_run_raises(default_handler, monkeypatch):
+    """A loop over runs ends with two in a row; later on, the first counts no more."""
+    assert run(Halving(), PROBLEM, tol=0.0, callbacks=[press_control_c(1)]).stop_reason == "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        run(Halving(), PROBLEM, tol=0.0, callbacks=[press_control_c(1)])
+    monkeypatch.setattr(interrupts, "_IN_A_ROW", 0.0)
+    assert run(Halving(), PROBLEM, tol=0.0, callbacks=[press_control_c(1)]).stop_reason == "interrupted"
+
+
+def test_control_c_under_asyncio(default_handler):
+    """asyncio's own handler would wait for the next `await`; it is called, too."""
+    results = []
+
+    async def work():
+        results.append(run(Halving(), PROBLEM, tol=0.0, callbacks=[press_control_c(2)]))
+        await asyncio.sleep(0)
+        results.append("not reached")
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(work())
+    assert [result.stop_reason for result in results] == ["interrupted"]
 
 
 def test_nested_contexts_share_one_event(default_handler):
@@ -387,7 +414,7 @@ SCRIPT = """
     from functools import partial
     import maxmargin
     from maxmargin import Problem
-    from maxmargin.solvers import dual_cd
+    from maxmargin.solvers.coordinate import dual_cd
     solve = partial(maxmargin.solve, solver="dual_cd")
     problem = Problem(*samples.sample("hinge", n_rows=60, n_features=4), 1e6, "hinge")
     solve(problem, tol=1e-2, max_iter=3)  # compiled before the clock starts
@@ -520,19 +547,26 @@ def test_seconds_and_limits_count_over_resumptions(tmp_path):
     assert third.passes == first.passes + 10
 
 
-def test_checkpoints_are_written_now_and_then(tmp_path, monkeypatch):
+def test_a_checkpoint_knows_the_penalty_of_its_problem(tmp_path):
+    X, y = samples.sample("logistic")
+    path = tmp_path / "run"
+    solve(Problem(X, y, 1.0, "logistic"), "folos", tol=0.0, max_iter=2, checkpoint=path)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        solve(Problem(X, y, 1.0, "logistic", penalty="l1"), "folos", tol=0.0, max_iter=3, checkpoint=path)
+
+
+@pytest.mark.parametrize(("every", "expected"), [(1e9, [False] * 30), (1e-9, [False] + [True] * 29)])
+def test_checkpoints_are_written_now_and_then(every, expected, tmp_path, monkeypatch):
     monkeypatch.setattr(dual_cd, "_BLOCK", 100)
-    path, sizes = tmp_path / "state", []
+    path, is_there = tmp_path / "state", []
 
     def watch(progress):
-        time.sleep(0.01)
-        sizes.append(path.exists())
-        return len(sizes) == 30
+        is_there.append(path.exists())
+        return len(is_there) == 30
 
-    solve(ENDLESS, tol=0.0, checkpoint=path, checkpoint_every=0.1, callbacks=[watch])
-    assert not any(sizes[:8])
-    assert sizes[-1]
-    assert os.listdir(tmp_path) == ["state"]  # no temporary file is left
+    solve(ENDLESS, tol=0.0, checkpoint=path, checkpoint_every=every, callbacks=[watch])
+    assert is_there == expected
+    assert os.listdir(tmp_path) == ["state"]  # at the end it is written, and no temporary file is left
 
 
 @pytest.mark.parametrize(
@@ -580,15 +614,40 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
         solve(PROBLEM, max_iter=3, checkpoint=path)
 
 
-def test_a_checkpoint_of_an_older_version_is_refused(tmp_path, monkeypatch):
+def test_a_checkpoint_of_an_older_version_is_refused(tmp_path):
     """Whose state lacked a field that it has now."""
-    from maxmargin import checkpoint
+    from maxmargin.models.contents import read_content, write_content
 
-    path, pack = tmp_path / "state", checkpoint._pack
-    monkeypatch.setattr(checkpoint, "_pack", lambda state: {k: v for k, v in pack(state).items() if k != "order"})
+    path = tmp_path / "state"
     solve(PROBLEM, max_iter=2, checkpoint=path)
+    kind, tree, *_ = read_content(path)
+    del tree["state"]["order"]
+    write_content(path, kind, tree)
     with pytest.raises(ValueError, match=r"written by maxmargin .* and lacks 'order', which this version needs"):
         solve(PROBLEM, max_iter=3, checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state | {"alpha": state["alpha"][:-1]},
+        lambda state: state | {"alpha": state["alpha"].astype(np.float32)},
+        lambda state: state | {"order": state["order"] + len(PROBLEM.y)},
+        lambda state: state | {"w": "nonsense"},
+        lambda state: 5,
+    ],
+)
+def test_a_checkpoint_whose_arrays_lead_nowhere_is_refused(change, tmp_path):
+    from maxmargin.models.contents import read_content, write_content
+
+    path = tmp_path / "state"
+    solve(PROBLEM, solver="dual_cd", max_iter=2, checkpoint=path)
+    kind, tree, *_ = read_content(path)
+    write_content(path, kind, tree)
+    solve(PROBLEM, solver="dual_cd", max_iter=2, checkpoint=path)
+    write_content(path, kind, tree | {"state": change(tree["state"])})
+    with pytest.raises(ValueError, match="not a usable checkpoint"):
+        solve(PROBLEM, solver="dual_cd", max_iter=3, checkpoint=path)
 
 
 def test_a_missing_directory_is_told_before_the_work(tmp_path):

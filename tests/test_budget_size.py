@@ -12,7 +12,8 @@ from maxmargin import load
 from maxmargin.estimators import _budget_size as sizes
 from maxmargin.estimators.budget import BudgetSVC
 from maxmargin.kernels import RBF
-from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetSGD
+from maxmargin.problem.budget_problem import BudgetProblem
+from maxmargin.solvers.budget.budget_sgd import BudgetSGD
 
 
 def rings(n=3000, seed=0, n_classes=2):

@@ -3,14 +3,13 @@
 import inspect
 import os
 import pickle
-import re
 import signal
 import subprocess
 import sys
 import threading
 import warnings
-from ast import literal_eval
 
+import docstrings
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,11 +22,15 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import load
+from maxmargin.data.rows import as_rows
 from maxmargin.estimators.budget import BudgetSVC
 from maxmargin.kernels import RBF
+from maxmargin.kernels.scale import gamma_for
 from maxmargin.models.file import ModelFileError, read_model, write_model
-from maxmargin.solvers import _budget_refit
-from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetSGD, train
+from maxmargin.problem.budget_problem import BudgetProblem
+from maxmargin.solvers.base import run
+from maxmargin.solvers.budget import refit as _budget_refit
+from maxmargin.solvers.budget.budget_sgd import BudgetSGD
 
 
 def spirals(n=600, n_classes=2, noise=0.05, seed=0):
@@ -64,25 +67,22 @@ def assert_close(one, other, X, atol):
 # ---------------------------------------------------------------- scikit-learn's contract
 
 
-# Weight k must be a row given k times to 7 digits, which needs a tight tolerance.
+# Weight k must be a row given k times to 7 digits: small problems are finished to rounding.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([BudgetSVC(tol=1e-14), BudgetSVC(tol=1e-14, maintenance="project", kernel="poly", n_jobs=2)])
+@parametrize_with_checks([BudgetSVC(), BudgetSVC(maintenance="project", kernel="poly", n_jobs=2)])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
 def test_docstring_lists_the_parameters_and_the_attributes(two):
-    sections = re.split(r"\n    (\w[\w ]*)\n    -+\n", BudgetSVC.__doc__)
-    texts = dict(zip(sections[1::2], sections[2::2]))
-    documented = re.findall(r"^    (\w+) : .*default=(.*)$", texts["Parameters"], flags=re.M)
-    assert {name: literal_eval(default) for name, default in documented} == BudgetSVC().get_params()
-    assert [name for name, _ in documented] == list(inspect.signature(BudgetSVC).parameters)
+    documented = docstrings.defaults(BudgetSVC)
+    assert documented == BudgetSVC().get_params()
+    assert list(documented) == list(inspect.signature(BudgetSVC).parameters)
     frame = pd.DataFrame(two[0]).add_prefix("x")
     fitted = {name for name in vars(BudgetSVC().fit(frame, two[1])) if name.endswith("_") and name[0] != "_"}
-    assert set(re.findall(r"^    (\w+_) : ", texts["Attributes"], flags=re.M)) == fitted
+    assert set(docstrings.entries(BudgetSVC, "Attributes")) == fitted
     for method in (BudgetSVC.fit, BudgetSVC.partial_fit, BudgetSVC.decision_function, BudgetSVC.predict):
-        named = re.findall(r"^        (\w+) : ", method.__doc__.split("Returns\n")[0], flags=re.M)
-        assert ["self", *named] == list(inspect.signature(method).parameters)
+        assert ["self", *docstrings.entries(method)] == list(inspect.signature(method).parameters)
 
 
 def test_pickle_clone_and_search(two):
@@ -248,6 +248,21 @@ def test_gamma():
     assert BudgetSVC(kernel=RBF(0.7)).fit(X, y).kernel_ == RBF(0.7)
 
 
+@pytest.mark.parametrize("storage", [np.asarray, np.float32, sp.csr_array])
+def test_the_scale_of_data_does_not_drown_in_their_mean(storage):
+    """Also for values that are mostly not stored, weighted, in several blocks, and for a constant."""
+    rng = np.random.default_rng(0)
+    X = np.float32(rng.normal(size=(200, 3)) * (rng.random((200, 3)) < 0.6))
+    weight = rng.integers(0, 4, size=200).astype(float)
+    repeated = np.repeat(X, weight.astype(int), axis=0).astype(np.float64)
+    gamma = gamma_for("scale", as_rows(storage(X))[0], weight)
+    assert gamma == pytest.approx(1.0 / (3 * repeated.var()), rel=1e-12)
+    far = storage(X.astype(np.float64) + 1e8) if storage is not np.float32 else storage(X + np.float32(1e4))
+    exact = np.asarray(far.todense() if sp.issparse(far) else far, dtype=np.longdouble)
+    assert gamma_for("scale", as_rows(far)[0], np.ones(200)) == pytest.approx(float(1.0 / (3 * exact.var())), rel=1e-9)
+    assert gamma_for("scale", as_rows(storage(np.full((7, 3), 0.1)))[0], np.ones(7)) == 1.0
+
+
 # ---------------------------------------------------------------- streams and warm starts
 
 
@@ -267,6 +282,26 @@ def test_first_part_alone_is_a_fit_without_refit(two):
     stream = BudgetSVC(budget=20, **SHARP).partial_fit(X, y)
     assert_same_bits(stream, BudgetSVC(budget=20, refit=False, **SHARP).fit(X, y))
     assert stream.certificate_ is None
+
+
+@pytest.mark.parametrize("storage", [np.asarray, samples.csr])
+def test_the_size_of_first_parts_does_not_matter(storage):
+    """Scales are those of all rows so far, until there are enough; then those of these."""
+    X, y = spirals(700)
+    whole = BudgetSVC(budget=30).partial_fit(storage(X[:300]), y[:300], [0, 1])
+    for size in (1, 20, 150):
+        stream = BudgetSVC(budget=30)
+        for begin in range(0, 300, size):
+            part = slice(begin, min(begin + size, 300))
+            stream.partial_fit(storage(X[part]), y[part], [0, 1])
+        assert_same_bits(stream, whole)
+        assert stream.kernel_ == whole.kernel_
+    stream.partial_fit(storage(X[300:]), y[300:])
+    assert stream._held is None
+    assert_same_bits(stream, BudgetSVC(budget=30).partial_fit(storage(X), y))
+    scale = stream.kernel_
+    stream.partial_fit(storage(5.0 * X), y)
+    assert stream.kernel_ == scale
 
 
 def test_part_that_lacks_a_class(three):
@@ -294,6 +329,42 @@ def test_stream_after_a_fit_begins_at_its_solution(two):
     classifier.partial_fit(X[:1], y[:1])
     assert np.max(np.abs(classifier.decision_function(X) - before)) < 0.2 * np.max(np.abs(before))
     assert classifier.score(X, y) > 0.9
+
+
+def test_callbacks_of_scikit_learn_see_every_pass(two):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brings callbacks")
+    assert callback is not None
+    X, y = two
+
+    class Watcher:
+        def __init__(self):
+            self.scores = []
+
+        def setup(self, estimator, context):
+            pass
+
+        teardown = on_fit_task_begin = setup
+
+        def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
+            if context.task_name == "pass":
+                self.scores.append(fitted_estimator.score(X, y))
+                return len(self.scores) == 2
+            return False
+
+    watcher = Watcher()
+    clf = BudgetSVC(budget=20, gamma=2.0, max_iter=9, refit=False).set_callbacks(watcher).fit(X, y)
+    assert clf.stop_reason_ == "callback"
+    assert clf.n_iter_ == len(watcher.scores) == 2
+    assert watcher.scores[-1] == clf.score(X, y)
+    assert_same_bits(clf, BudgetSVC(budget=20, gamma=2.0, max_iter=2, refit=False).fit(X, y))
+
+
+def test_solver_tells_what_ran(two, tmp_path):
+    clf = BudgetSVC(budget=20, gamma=2.0, maintenance="gss", refit=False).fit(*two)
+    assert (clf.solver_.name, clf.solver_.budget, clf.solver_.maintenance) == ("budget_sgd", 20, "gss")
+    assert not clf.solver_.proves
+    clf.save(tmp_path / "model")
+    assert load(tmp_path / "model").solver_ == clf.solver_
 
 
 def test_warm_start(two):
@@ -337,18 +408,21 @@ def test_saved_model_predicts_and_goes_on_as_the_first(n_classes, refit, kernel,
 @pytest.mark.parametrize(
     ("name", "spoil", "message"),
     [
-        ("alpha", lambda a: a[:, 1:], "do not fit"),
-        ("alpha", lambda a: a.astype(np.float32), "another type of numbers"),
+        ("state.alpha", lambda a: a[:, 1:], "do not fit"),
+        ("state.alpha", lambda a: a.astype(np.float32), "another type of numbers"),
         ("support_vectors", lambda a: a * np.nan, "not finite"),
-        ("support_vectors", lambda a: a[:, 0], "do not fit"),
-        ("stream", lambda a: a * 0, "not the state of a stream"),
-        ("certificates", lambda a: np.repeat(a, 2, axis=0), "2 certificates of 1 problems"),
+        ("support_vectors", lambda a: a[:, 0], "support vectors of shape"),
+        ("support_vectors", lambda a: a[1:], "do not fit"),
+        ("dual_coef", lambda a: a * np.inf, "not finite"),
+        ("state.rng", lambda a: a * 0, "not a random state"),
+        ("training.certificates", lambda a: np.repeat(a, 2, axis=0), "2 certificates of 1 problems"),
     ],
 )
 def test_file_that_does_not_fit_together_is_refused(two, name, spoil, message, tmp_path):
     BudgetSVC(budget=20).fit(*two).save(tmp_path / "model")
     model = read_model(tmp_path / "model", mmap=False)
-    write_model(tmp_path / "bad", model.kind, model.info, model.arrays | {name: spoil(model.arrays[name])})
+    spoilt = model.arrays | {name: spoil(model.arrays[name])}
+    write_model(tmp_path / "bad", model.kind, model.info, spoilt, model.clock)
     with pytest.raises(ModelFileError, match=message):
         load(tmp_path / "bad")
 
@@ -372,8 +446,9 @@ def test_ctrl_c_leaves_a_model():
     BudgetSVC(budget=50, **SHARP).fit(X, y)  # compiled by now
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
-    with pytest.warns(ConvergenceWarning, match="it was interrupted, and the model found so far is kept"):
-        classifier = BudgetSVC(budget=50, max_iter=1e6, **SHARP).fit(X, y)
+    classifier = BudgetSVC(budget=50, max_iter=1e6, **SHARP)
+    with pytest.raises(KeyboardInterrupt, match="it was interrupted, and the model found so far is kept"):
+        classifier.fit(X, y)
     timer.join()
     assert classifier.stop_reason_ == "interrupted"
     assert classifier.score(X, y) > 0.7
@@ -391,8 +466,10 @@ def test_without_time_for_the_refit_the_mean_is_kept(two, monkeypatch, interrupt
         raise _budget_refit.OutOfTime
 
     monkeypatch.setattr("maxmargin.estimators.budget.refit", out_of_time)
-    with pytest.warns(ConvergenceWarning, match="interrupted" if interrupted else "Raise max_time"):
-        found = BudgetSVC(budget=25, max_time=1e3, **SHARP).fit(X, y)
+    found = BudgetSVC(budget=25, max_time=1e3, **SHARP)
+    told = pytest.raises(KeyboardInterrupt) if interrupted else pytest.warns(ConvergenceWarning, match="Raise max_time")
+    with told:
+        found.fit(X, y)
     assert found.stop_reason_ == ("interrupted" if interrupted else "max_time")
     assert found.certificate_ is None
     np.testing.assert_array_equal(found.dual_coef_, before.dual_coef_)
@@ -400,7 +477,7 @@ def test_without_time_for_the_refit_the_mean_is_kept(two, monkeypatch, interrupt
 
 def test_refit_stops_before_its_features_are_made(two):
     X, y = two
-    state = train(BudgetSGD(RBF(8.0), 10), problem := BudgetProblem(X, y)).state
+    state = run(BudgetSGD(RBF(8.0), 10), problem := BudgetProblem(X, y)).state
     stop = threading.Event()
     stop.set()
     for limit in ({"max_time": 1e-9}, {"interrupt": stop}):

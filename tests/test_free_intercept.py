@@ -1,7 +1,7 @@
 """An intercept that is not penalised: objectives, certificates and every solver that takes it.
 
 LIBSVM (`sklearn.svm.SVC` and `SVR`) solves the same problem for the hinge and the epsilon-insensitive loss; the slow
-optimum here is scipy's, of a problem whose intercept is a variable like the others but not in the penalty.
+optimum here is that of a problem whose intercept is a variable like the others but not in the penalty.
 """
 
 import functools
@@ -12,13 +12,12 @@ import naive
 import numpy as np
 import pytest
 import samples
-from scipy.optimize import minimize
 from sklearn.svm import SVC, SVR
 
 from maxmargin import Problem, losses, solve, solvers
-from maxmargin.checkpoint import _fingerprint
-from maxmargin.solvers._free_intercept import balanced_gap, balanced_plane, best_shift
-from maxmargin.solvers.tron import Tron
+from maxmargin.models.checkpoint import _fingerprint
+from maxmargin.problem.intercept import balanced_gap, balanced_plane, best_shift
+from maxmargin.solvers.newton.tron import Tron
 
 BIAS = 0.5
 TOL = {"interior_point": 1e-9, "tron": 1e-9, "ocas": 1e-6, "cutting_plane": 1e-4, "bmrm": 1e-4}
@@ -60,23 +59,11 @@ def naive_dual(problem, alpha):
 
 @functools.cache
 def optimum(loss, C=0.7):
-    """The least P for a smooth loss, and its w: scipy, from features that are moved to the middle, and back."""
+    """The least P, and its w."""
     X, y, weight = data(loss)
-    tag, middle, keep = losses.get(loss), X.mean(axis=0), weight > 0.0
-    X, y, cost = (X - middle)[keep], y[keep], C * weight[keep]
-    full = np.column_stack([X, np.ones(len(y))])
-
-    def objective(w):
-        slopes = naive.gradient(full, y, cost, tag, w)  # penalised: the intercept's part is taken out again
-        slopes[-1] -= w[-1]
-        return naive.primal(full, y, cost, tag, w) - 0.5 * w[-1] ** 2, slopes
-
-    found = minimize(
-        objective, np.zeros(full.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 9999}
-    )
-    w = found.x.copy()
-    w[-1] = (w[-1] - middle @ w[:-1]) / BIAS
-    return found.fun, w
+    full = np.column_stack([X, np.full(len(y), BIAS)])
+    best = naive.optimum(full, y, C * weight, losses.get(loss), free_intercept=True)
+    return best.primal, best.w
 
 
 # ---------------------------------------------------------------- the problem
@@ -138,16 +125,18 @@ def test_a_certificate_is_the_distance_of_primal_and_dual(loss, penalty):
         assert certificate.gap == pytest.approx(min(problem.primal(w) - dual, problem.primal(w)), rel=1e-9)
 
 
-@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.oracle
+@every_loss
 def test_no_certificate_exceeds_the_optimum(loss):
     least, _ = optimum(loss)
     problem, rng = free(loss), np.random.default_rng(3)
     for size in (0.0, 0.01, 1.0):
         w = optimum(loss)[1] + size * rng.normal(size=5)
         certificate = problem.certificate(w, belongs=True)  # a promise that a free intercept cannot keep
-        assert certificate.dual <= least * (1.0 + 1e-12)
-        assert certificate.primal >= least * (1.0 - 1e-12)
-    assert problem.certificate(optimum(loss)[1]).relative_gap <= 1e-9
+        assert certificate.dual <= least * (1.0 + 1e-10)
+        assert certificate.primal >= least * (1.0 - 1e-10)
+    if loss in SMOOTH:
+        assert problem.certificate(optimum(loss)[1]).relative_gap <= 1e-9
 
 
 def test_the_checkpoint_of_the_other_problem_is_refused():
@@ -181,15 +170,15 @@ def test_a_balanced_plane_touches_the_risk_and_never_exceeds_it(loss):
     def risk(z):
         return float(problem.cost @ naive.phi(problem.loss, naive.argument(problem.loss, z, problem.y)))
 
-    z, p = rng.normal(size=problem.n_rows), np.empty(problem.n_rows)
+    z = rng.normal(size=problem.n_rows)
     z += best_shift(problem, z)
-    b = balanced_plane(problem, z, p)
+    p, b = balanced_plane(problem, z)
     assert abs(p.sum()) <= 1e-13 * np.abs(p).sum()
     assert p @ z + b == pytest.approx(risk(z), rel=1e-11)
     for _ in range(20):
         other = z + rng.normal(size=len(z)) * rng.choice([0.01, 1.0, 10.0])
         assert p @ other + b <= risk(other) * (1.0 + 1e-12)
-    far = balanced_plane(problem, z + 5.0, p)  # where the shift is not the best one, it is a bound all the same
+    p, far = balanced_plane(problem, z + 5.0)  # where the shift is not the best one, it is a bound all the same
     assert abs(p.sum()) <= 1e-13 * np.abs(p).sum()
     assert p @ z + far <= risk(z) * (1.0 + 1e-12)
 
@@ -218,10 +207,7 @@ def test_solvers_find_the_optimum(solver, loss, make):
     assert result.stop_reason == "converged"
     assert c.relative_gap <= tol
     assert c.primal == pytest.approx(problem.primal(result.w), rel=1e-12)
-    if loss in SMOOTH:
-        least = optimum(loss)[0]
-    else:
-        least = solve(free(loss), "interior_point", tol=1e-10).certificate.primal
+    least = optimum(loss)[0]
     assert c.dual <= least * (1.0 + 1e-9) <= c.primal * (1.0 + 2e-9)
     if result.alpha is not None:
         assert problem.dual(result.alpha) == pytest.approx(c.dual, rel=1e-9)

@@ -1,16 +1,15 @@
 """`gram.py`: the weighted Gram matrix of every storage, its factor, and the peace with BLAS' own threads."""
 
-import itertools
 import threading
 
 import numpy as np
 import pytest
 import samples
-import scipy.sparse as sp
 
-from maxmargin import gram
-from maxmargin.gram import add_weighted_gram, cholesky, cholesky_solve, one_blas_thread, weighted_gram
-from maxmargin.rows import as_rows
+from maxmargin.data import cuts
+from maxmargin.data.rows import as_rows
+from maxmargin.problem import gram
+from maxmargin.problem.gram import cholesky, cholesky_solve, newton_step, one_blas_thread, weighted_gram
 
 
 def data(n_rows=300, n_features=7, density=0.6, dtype=np.float64):
@@ -32,49 +31,33 @@ def test_it_is_the_matrix_of_the_formula(density, bias, dtype, tmp_path):
         result = weighted_gram(rows, d)
         np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(result, result.T)
+        signs = np.where(np.arange(len(d)) % 3, 1.0, -1.0)
+        mixed = (full.T.astype(float) * (d * signs)) @ full
+        np.testing.assert_allclose(weighted_gram(rows, d * signs), mixed, rtol=1e-10, atol=1e-10)
 
 
-def test_both_ways_are_tested():
-    """Products of stored values below a density that falls with the number of columns, BLAS above it."""
-    ways = {density: gram._is_very_sparse(as_rows(samples.csr(data(density=density)[0]))[0]) for density in (0.2, 0.6)}
-    assert ways == {0.2: True, 0.6: False}
-    assert not gram._is_very_sparse(as_rows(np.zeros((5, 2)))[0])
-    wide = sp.random(50, 5000, 0.1, format="csr", random_state=0)
-    assert not gram._is_very_sparse(as_rows(wide)[0])
+def test_all_ways_are_tested(monkeypatch):
+    """Products of stored values below a density that falls with the number of columns; BLAS above it and if wide."""
+    assert [gram._is_very_sparse(int(300 * 7 * density), 300, 7) for density in (0.2, 0.6)] == [True, False]
+    assert not gram._is_very_sparse(25_000, 50, 5000)
+    X, d = data()
+    by_panels = weighted_gram(as_rows(X)[0], d)
+    monkeypatch.setattr(gram, "_WIDE", 5)
+    monkeypatch.setattr(gram, "_BLAS_ROWS", 20)
+    monkeypatch.setattr(gram, "_BLAS_VALUES", 50)
+    np.testing.assert_allclose(weighted_gram(as_rows(X)[0], d), by_panels, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("density", [0.2, 0.6])
 def test_blocks_add_up_to_the_same_bits_on_any_number_of_threads(density, monkeypatch):
-    monkeypatch.setattr(gram, "_BLOCK_ROWS", 20)
-    monkeypatch.setattr(gram, "_BLOCK_VALUES", 50)
-    monkeypatch.setattr(gram, "_SPARSE_BLOCK_VALUES", 50)
+    monkeypatch.setattr(cuts, "LEAST_VALUES", 50)
     X, d = data(density=density)
     expected = (X.T * d) @ X
     for matrix in (X, samples.csr(X)):
         rows, _ = as_rows(matrix)
-        borders = gram._borders(rows, 10, 300, gram._is_very_sparse(rows))
-        assert len(borders) > 5
-        assert (borders[0], borders[-1]) == (10, 300)
-        assert sorted(borders) == borders
         one, two, five = (weighted_gram(rows, d, n_jobs) for n_jobs in (1, 2, 5))
         assert one.tobytes() == two.tobytes() == five.tobytes()
         np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("density", [0.2, 0.6])
-def test_ranges_of_rows_add_up(density):
-    """Upper triangle and moment, from three ranges, one of them empty of weights."""
-    X, d = data(density=density)
-    d[100:200] = 0.0
-    c = np.random.default_rng(1).normal(size=300)
-    for matrix in (X, samples.csr(X)):
-        rows, _ = as_rows(matrix, 1.0)
-        total, moment = np.zeros((8, 8)), np.zeros(8)
-        for begin, end in itertools.pairwise([0, 100, 200, 300]):
-            add_weighted_gram(total, moment, rows, lambda lo, hi: (d[lo:hi], c[lo:hi]), begin, end)
-        full = np.column_stack([X, np.ones(300)])
-        np.testing.assert_allclose(np.triu(total), np.triu((full.T * d) @ full), rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(moment, full.T @ c, rtol=1e-12, atol=1e-12)
 
 
 # ---------------------------------------------------------------- the factor
@@ -112,6 +95,16 @@ def test_columns_that_depend_on_each_other(weight):
 def test_a_matrix_that_is_not_positive_definite_is_refused():
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         cholesky(np.array([[1.0, 5.0], [5.0, 1.0]]))
+
+
+def test_a_newton_step_reads_the_upper_triangle_and_leaves_the_matrix():
+    X, d = data(density=1.0)
+    full = (X.T * d) @ X
+    padded = np.full((8, 8), np.nan)
+    padded[:7, :7] = np.triu(full) + np.tril(np.full((7, 7), np.nan), -1)
+    before, identity, b = padded.copy(), np.arange(1.0, 8.0), np.arange(7.0)
+    np.testing.assert_allclose(newton_step(padded, identity, b), np.linalg.solve(full + np.diag(identity), b))
+    np.testing.assert_array_equal(padded, before)
 
 
 def test_no_columns():

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from maxmargin import _jit
-from maxmargin._jit import DENSE_MATH, JIT_DISABLED, generic, kernel, on_compile, prefetch
+from maxmargin._jit import DENSE_MATH, JIT_DISABLED, compiled, generic, on_compile, prefetch
 
 LOSSES = """
 import math
 from typing import NamedTuple
-from ._jit import generic
+from little._jit import generic
 
 class Hinge(NamedTuple):
     scale: float
@@ -45,10 +45,10 @@ def _(loss, x):
 """
 
 LOOPS = """
-from ._jit import kernel, prefetch
-from .losses import slope, value
+from little._jit import compiled, prefetch
+from little.losses import slope, value
 
-@kernel
+@compiled
 def total_value(loss, x):
     total = 0.0
     for i in range(x.shape[0]):
@@ -56,7 +56,7 @@ def total_value(loss, x):
         total += value(loss, x[i])
     return total
 
-@kernel
+@compiled
 def total_slope(loss, x):
     total = 0.0
     for i in range(x.shape[0]):
@@ -130,7 +130,7 @@ def little(tmp_path):
     return Little(tmp_path)
 
 
-def test_kernels_are_compiled_once_until_any_file_of_the_package_changes(little):
+def test_code_is_compiled_once_until_a_file_that_it_is_made_of_changes(little):
     first = little.run(VALUE)
     assert first["results"] == [6.0]
     assert first["compiled"] == ["total_value"]
@@ -143,11 +143,50 @@ def test_kernels_are_compiled_once_until_any_file_of_the_package_changes(little)
     edited = little.run(VALUE)
     assert edited["results"] == [60.0]
     assert edited["compiled"] == ["total_value"]
-    assert edited["cache"] != first["cache"]
 
     little.rewrite("losses.py", "return 10 * loss.scale if", "return loss.scale if")
     reverted = little.run(VALUE)
     assert reverted == second
+
+
+def test_what_is_imported_indirectly_counts_and_what_is_not_imported_does_not(little):
+    (little.package / "numbers.py").write_text("FACTOR = 1.0\n")
+    (little.package / "other.py").write_text("from little import losses\n")
+    little.rewrite("losses.py", "from little._jit", "from little.numbers import FACTOR\nfrom little._jit")
+    little.rewrite("losses.py", "return loss.scale if", "return FACTOR * loss.scale if")
+    assert little.run(VALUE)["results"] == [6.0]
+    (little.package / "other.py").write_text("from little import losses  # edited\n")
+    assert little.run(VALUE)["compiled"] == []
+    (little.package / "numbers.py").write_text("FACTOR = 5.0\n")
+    outcome = little.run(VALUE)
+    assert (outcome["results"], outcome["compiled"]) == ([30.0], ["total_value"])
+
+
+def test_few_versions_of_a_function_are_kept(little):
+    for version in range(6):
+        little.rewrite("losses.py", "import math", f"import math  # {version}")
+        little.run(VALUE, VALUE32)
+    assert len(little.entries()) == 2 * _jit._VERSIONS_KEPT
+    assert little.run(VALUE, VALUE32)["compiled"] == []
+
+
+def test_a_tag_is_registered_where_the_cache_will_look_for_it(little):
+    (little.package / "third.py").write_text(
+        textwrap.dedent("""
+        from little import losses
+        @losses.value.register(losses.Hinge)
+        def _(loss, x):
+            return x
+        """)
+    )
+    script = """
+        import json
+        try:
+            import little.third
+        except ValueError as error:
+            print(json.dumps(str(error)))
+    """
+    assert "must be registered in little.losses" in little.run(script=script)
 
 
 def test_processes_that_fill_the_cache_at_once_do_not_mix_their_kernels(little):
@@ -225,7 +264,7 @@ def test_the_users_own_tags_and_kernels_are_never_taken_from_the_cache(little):
         def _(loss, x):
             return loss.scale * FACTOR
 
-        @_jit.kernel
+        @_jit.compiled
         def doubled(loss, x):
             return loops.total_value(loss, x) * 2
         """)
@@ -326,7 +365,7 @@ def test_a_filled_cache_that_is_read_only_is_still_read(tmp_path, monkeypatch):
     def refuse(dir):
         raise PermissionError(13, "read-only", str(dir))
 
-    filled = tmp_path / "filled" / _jit.PACKAGE_STAMP
+    filled = tmp_path / "filled" / _jit.COMPILER_STAMP
     filled.mkdir(parents=True)
     monkeypatch.setattr(_jit, "_cache_candidates", lambda: [tmp_path / "absent", tmp_path / "filled"])
     monkeypatch.setattr(_jit.tempfile, "TemporaryFile", refuse)
@@ -372,12 +411,12 @@ def _(shape, factor=1.0):
     return factor * 3.0 * shape.radius * shape.radius
 
 
-@kernel
+@compiled
 def areas(shape):
     return area(shape), area(shape, 2.0), area(shape, factor=3.0)
 
 
-@kernel
+@compiled
 def total(x):
     s = 0.0
     for i in range(x.shape[0]):
@@ -414,7 +453,7 @@ def test_read_only_arrays_are_welcome():
 
 @pytest.mark.parametrize("index_dtype", [np.int32, np.uint32, np.int64, np.uint64])
 def test_prefetch_leaves_everything_as_it_was(index_dtype):
-    @kernel
+    @compiled
     def look_ahead(x, order):
         s = 0.0
         for k in range(order.shape[0]):
@@ -435,7 +474,7 @@ def test_prefetch_leaves_everything_as_it_was(index_dtype):
 def test_prefetch_takes_a_large_unsigned_index_as_unsigned():
     """A sign-extended uint32 would ask for a line 16 GB below the array."""
 
-    @kernel
+    @compiled
     def ask(x, i):
         prefetch(x, i)
 
@@ -444,7 +483,7 @@ def test_prefetch_takes_a_large_unsigned_index_as_unsigned():
 
 
 def test_kernels_respect_nan_and_infinity():
-    @kernel(fastmath=DENSE_MATH)
+    @compiled(fastmath=DENSE_MATH)
     def classify(x):
         return np.isnan(x[0]), np.isinf(x[1]), x[2] / x[3]
 
@@ -457,19 +496,19 @@ def test_kernels_respect_nan_and_infinity():
 
 @pytest.mark.skipif(JIT_DISABLED, reason="about compiled code")
 def test_kernels_are_compiled_at_their_first_call_without_the_gil():
-    compiled = []
-    with on_compile(compiled.append):
+    announced = []
+    with on_compile(announced.append):
 
-        @kernel
+        @compiled
         def identity(x):
             return x
 
-        assert compiled == []
+        assert announced == []
         assert identity(1.0) == 1.0
         assert identity(2.0) == 2.0
-    assert len(compiled) == 1
-    assert compiled[0].endswith("identity")
+    assert len(announced) == 1
+    assert announced[0].endswith("identity")
     assert identity(3) == 3
-    assert len(compiled) == 1  # the context has ended
+    assert len(announced) == 1  # the context has ended
     assert identity.targetoptions["nogil"]
     assert isinstance(identity, numba.core.dispatcher.Dispatcher)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import pairwise
 
 from maxmargin import kernels
-from maxmargin._jit import JIT_DISABLED, kernel
+from maxmargin._jit import JIT_DISABLED, compiled
+from maxmargin.data.rows import as_rows, n_rows, row_norm2
 from maxmargin.kernels import RBF, Double, Linear, Polynomial, Sigmoid, Single
-from maxmargin.rows import as_rows, n_rows, row_norm2
 
 FUNCTIONS = [RBF(0.3), Linear(), Polynomial(3, 0.5, 1.0), Polynomial(1, 2.0, -0.5), Sigmoid(0.1, 0.2)]
 STORAGES = {"dense": np.asarray, "csr": samples.csr}
@@ -39,7 +39,7 @@ def data(n=40, n_support=37, n_features=7):
 # ---------------------------------------------------------------- the exponential
 
 
-@kernel
+@compiled
 def _exponentials(precision, x, out):
     for i in range(len(x)):
         out[i] = kernels.exp(precision, x[i])
@@ -145,7 +145,7 @@ def test_threads_do_not_change_a_bit():
     coefficients = rng.normal(size=(2, n))
     results = [kernels.decision_values(RBF(0.1), rows, support, coefficients, np.zeros(2), jobs) for jobs in (1, 2, 3)]
     assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
-    assert JIT_DISABLED or len(kernels._blocks(rows, n)) > 3
+    assert JIT_DISABLED or len(kernels.support._blocks(rows, n)) > 3
 
 
 @every_storage
@@ -217,7 +217,7 @@ import sys, warnings
 warnings.simplefilter("error")
 import numpy as np, samples
 from maxmargin import kernels
-from maxmargin.rows import as_rows
+from maxmargin.data.rows import as_rows
 X, _ = samples.sample("hinge", n_rows=9)
 for store in (np.float32, np.float64):
     for function in (kernels.RBF(0.3), kernels.Polynomial(2, 1.0, 1.0), kernels.Sigmoid(0.1, 0.0)):

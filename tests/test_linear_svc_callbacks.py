@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from maxmargin import LinearSVC
-from maxmargin.solvers import dual_cd
+from maxmargin.solvers.coordinate import dual_cd
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brings callbacks")
 

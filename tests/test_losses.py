@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import losses
-from maxmargin._jit import kernel
+from maxmargin._jit import compiled
 from maxmargin.losses import (
     QUADRATIC_DUAL,
     EpsilonInsensitive,
@@ -192,7 +192,7 @@ def exact_slack(loss, t, alpha, cost):
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if isinstance(loss, QUADRATIC_DUAL)], ids=repr)
 def test_slack_keeps_its_digits_where_a_difference_loses_them(loss):
-    """A hair's breadth from the optimum: alpha, or for kinked losses t, is off by a part in 1e9."""
+    """Next to the optimum: alpha, or for kinked losses t, is off by a part in 1e9."""
     rng = np.random.default_rng(0)
     kinks = naive.kinks(loss)
     worst_slack, worst_difference = 0.0, 0.0
@@ -219,7 +219,7 @@ def test_slack_keeps_its_digits_where_a_difference_loses_them(loss):
 # ---------------------------------------------------------------- compiled = interpreted
 
 
-@kernel
+@compiled
 def _compiled(loss, t, u, y, cost, out):
     out[0] = losses.value(loss, t)
     out[1] = losses.derivative(loss, t)

@@ -183,9 +183,14 @@ def test_precision_and_recall_of_the_first_rows():
 @every_measure
 def test_perfect_outputs_lose_nothing(measure):
     _, y = sample(0)
-    if getattr(measure, "k", 0) == 0:
+    k, n_positive = getattr(measure, "k", 0), int((y > 0).sum())
+    if k in (0, n_positive):
         assert measure.loss(y, y) == 0.0
-        assert risk(measure, 10 * y, y, np.ones(8)) == 0.0
+    else:  # no labelling of k rows has all positive ones and no other
+        first = np.where(np.argsort(np.argsort(-y, kind="stable")) < k, 1.0, -1.0)  # a best one
+        least = 1 - min(k, n_positive) / (k if isinstance(measure, PrecisionAtK) else n_positive)
+        assert measure.loss(first, y) == pytest.approx(least)
+    assert risk(measure, 10 * y, y, np.ones(8)) == 0.0  # the margins of the true labelling are larger than any loss
 
 
 # ---------------------------------------------------------------- names and errors

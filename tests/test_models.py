@@ -20,6 +20,7 @@ from hypothesis.extra import numpy as arrays_of
 
 from maxmargin import __version__
 from maxmargin.models import ModelFileError, read_model, write_model
+from maxmargin.models import _header as rules
 
 DTYPES = ["f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
 INFO = {"classes": ["ham", "spam"], "C": 0.1, "n_iter": 7, "converged": True, "note": None}
@@ -80,6 +81,14 @@ def test_what_is_written_is_read(tmp_path_factory, kind, info, arrays, mapped):
     assert all(array.flags.writeable is not mapped for array in model.arrays.values())
 
 
+def test_there_is_a_limit_of_dimensions(path):
+    write_model(path, "a", {}, {"x": np.ones((1,) * 16)})
+    assert read_model(path).arrays["x"].ndim == 16
+    with pytest.raises(ValueError, match="array 'x' has 17 dimensions, more than 16"):
+        write_model(path, "a", {}, {"x": np.ones((1,) * 17)})
+    assert read_model(path).arrays["x"].ndim == 16  # the old one
+
+
 def test_memory_order_does_not_matter(tmp_path):
     grid = np.arange(24.0).reshape(4, 6)
     arrays = {"fortran": np.asfortranarray(grid), "transposed": grid.T, "strided": grid[::2, ::-3]}
@@ -92,14 +101,68 @@ def test_numpy_numbers_in_info_come_back_as_python_numbers(tmp_path):
     assert read_model(tmp_path / "m").info == {"i": 3, "f": 0.1, "b": True}
 
 
-def test_the_arrays_are_mapped_and_survive_a_new_model_of_the_same_name(path):
-    first = read_model(path)
+def test_arrays_may_be_mapped_and_survive_a_new_model_of_the_same_name(path):
+    first = read_model(path, mmap=True)
     assert first.arrays["coef"].ctypes.data % 64 == 0
+    assert not first.arrays["coef"].flags.writeable
     write_model(path, "LinearSVC", {}, {"coef": np.zeros((1, 3))})
     np.testing.assert_array_equal(first.arrays["coef"], ARRAYS["coef"])
     assert read_model(path).arrays["coef"].sum() == 0.0
-    write_model(path, "LinearSVC", {}, read_model(path).arrays)  # from the mapped file to itself
+    write_model(path, "LinearSVC", {}, read_model(path, mmap=True).arrays)  # from the mapped file to itself
     assert read_model(path).arrays.keys() == {"coef"}
+
+
+@pytest.mark.parametrize("content", [b"", b"another model, shorter than the first"])
+def test_what_was_loaded_does_not_mind_what_becomes_of_the_file(path, content):
+    """`cp new.mm model.mm` writes into the same file: arrays that are mapped from it would be gone."""
+    loaded = read_model(path)
+    path.write_bytes(content)
+    assert_same_arrays(loaded.arrays, ARRAYS)
+
+
+def test_large_files_are_mapped(path, monkeypatch):
+    monkeypatch.setattr("maxmargin.models.file.MAPPED_ABOVE", 10)
+    assert not read_model(path).arrays["coef"].flags.writeable
+    assert read_model(path, mmap=False).arrays["coef"].flags.writeable
+
+
+# ---------------------------------------------------------------- what was read off a clock
+
+
+def test_the_clock_comes_last_and_is_no_part_of_the_model(tmp_path):
+    paths = [tmp_path / name for name in "abc"]
+    clocks = [np.array([0.25, np.inf]), np.array([7.0, np.nan]), None]
+    for path, clock in zip(paths, clocks):
+        write_model(path, "LinearSVC", INFO, ARRAYS, clock)
+    models = [read_model(path) for path in paths]
+    for model, clock in zip(models, clocks):
+        assert_same_arrays(model.arrays, ARRAYS)
+        np.testing.assert_array_equal(model.clock, [] if clock is None else clock)
+    assert models[0].sha256 == models[1].sha256
+    first, second = paths[0].read_bytes(), paths[1].read_bytes()
+    assert len(first) == len(second)
+    assert next(k for k in range(len(first)) if first[k] != second[k]) >= len(first) - 2 * 8 - 32
+    for name in (rules.CLOCK, "__metadata__"):
+        with pytest.raises(ValueError, match="an array's name"):
+            write_model(paths[0], "K", {}, {name: np.ones(1)})
+
+
+def test_a_damaged_clock_is_refused(tmp_path):
+    write_model(tmp_path / "a", "LinearSVC", INFO, ARRAYS, np.array([1.0, 2.0]))
+    whole = (tmp_path / "a").read_bytes()
+    for position in range(len(whole) - 48, len(whole)):
+        (tmp_path / "a").write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        assert_refused(tmp_path / "a", "damaged")
+
+
+def test_a_clock_is_the_last_array_of_a_file_of_version_2(tmp_path):
+    path = tmp_path / "a"
+    write_model(path, "K", {}, {"x": np.ones(2)}, np.ones(1))
+    table = table_of(path)
+    data = path.read_bytes()[-(16 + 8 + 32) :]
+    table["__metadata__"]["format_version"] = "1"
+    forge(path, table, data)
+    assert_refused(path, "the name of an array, '__clock__'")
 
 
 def test_safetensors_opens_the_file(path):
@@ -250,7 +313,7 @@ def test_a_forged_file_is_read_if_nothing_is_wrong_with_it(path):
 
 
 METADATA_FORGERIES = [
-    ("format_version", "2", "made by a newer maxmargin .*: upgrade maxmargin"),
+    ("format_version", "3", "made by a newer maxmargin .*: upgrade maxmargin"),
     ("format_version", "9" * 50, "made by a newer maxmargin"),
     ("format_version", "0", "no version 0"),
     ("format_version", "one", "is no number"),

@@ -5,11 +5,11 @@ import io
 import itertools
 import os
 import pickle
-import re
+import signal
 import subprocess
 import sys
-from ast import literal_eval
 
+import docstrings
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,13 +19,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import LinearSVC, OnlineSVC, Problem, load, save_svmlight, stream_svmlight
+from maxmargin import LinearSVC, OnlineSVC, Problem, load, save_svmlight, solve, stream_svmlight
+from maxmargin.data.rows import as_rows
 from maxmargin.estimators import _passes
 from maxmargin.estimators._row_order import Reordered, rows_between, take_rows
 from maxmargin.estimators._stream_models import StreamModels
 from maxmargin.losses import Huber
 from maxmargin.models.file import ModelFileError, read_model, write_model
-from maxmargin.rows import as_rows
 
 MARGIN_LOSSES = ["hinge", "squared_hinge", "huber", "logistic"]
 
@@ -78,17 +78,14 @@ def test_scikit_learns_checks(estimator, check):
 
 
 def test_docstring_lists_the_parameters_and_the_attributes(two):
-    sections = re.split(r"\n    (\w[\w ]*)\n    -+\n", OnlineSVC.__doc__)
-    texts = dict(zip(sections[1::2], sections[2::2]))
-    documented = re.findall(r"^    (\w+) : .*default=(.*)$", texts["Parameters"], flags=re.M)
-    assert {name: literal_eval(default) for name, default in documented} == OnlineSVC().get_params()
-    assert [name for name, _ in documented] == list(inspect.signature(OnlineSVC).parameters)
+    documented = docstrings.defaults(OnlineSVC)
+    assert documented == OnlineSVC().get_params()
+    assert list(documented) == list(inspect.signature(OnlineSVC).parameters)
     fitted = OnlineSVC().fit(pd.DataFrame(two[0]).add_prefix("x"), two[1])
     names = {name for name in dir(fitted) if name.endswith("_") and name[0] != "_"}
-    assert set(re.findall(r"^    (\w+_) : ", texts["Attributes"], flags=re.M)) == names
+    assert set(docstrings.entries(OnlineSVC, "Attributes")) == names
     for method in (OnlineSVC.fit, OnlineSVC.partial_fit, OnlineSVC.decision_function, OnlineSVC.predict):
-        named = re.findall(r"^        (\w+) : ", method.__doc__.split("Returns\n")[0], flags=re.M)
-        assert ["self", *named] == list(inspect.signature(method).parameters)
+        assert ["self", *docstrings.entries(method)] == list(inspect.signature(method).parameters)
 
 
 def test_pickle_and_clone(three):
@@ -120,7 +117,8 @@ def test_the_objective_is_that_of_alpha(two):
     """With class weights, an intercept column of 2, and more rows than one block holds."""
     X, y = np.tile(two[0], (3, 1)) + 0.01 * np.arange(900)[:, None], np.tile(two[1], 3)
     options = {"class_weight": {0: 3.0, 1: 1.0}, "intercept_scaling": 2.0, "loss": "squared_hinge"}
-    exact = LinearSVC(C=1 / (0.1 * len(y)), tol=1e-6, **options).fit(X, y)
+    total = np.where(y == 0, 3.0, 1.0).sum()
+    exact = LinearSVC(C=1 / (0.1 * total), tol=1e-6, **options).fit(X, y)
     online = OnlineSVC(alpha=0.1, **options).fit(X, y)
     np.testing.assert_allclose(online.decision_function(X), exact.decision_function(X), rtol=0.03, atol=0.03)
     plain = OnlineSVC(alpha=0.1, loss="squared_hinge").fit(X, y)
@@ -184,6 +182,69 @@ def test_rows_in_another_order(two, storage):
     assert found[0].any()
 
 
+# ---------------------------------------------------------------- weights
+
+
+def test_weights_of_classes_and_of_rows_multiply(two):
+    """In `fit` and in a stream, and whether one is the number that the other is."""
+    X, y = two
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    settings = {"alpha": 1e-2, "max_iter": 3}
+    for learn in (OnlineSVC.fit, lambda model, X, y, sample_weight: model.partial_fit(X, y, [0, 1], sample_weight)):
+        both = learn(OnlineSVC(**settings, class_weight={0: 0.3, 1: 4.0}), X, y, sample_weight=weight)
+        product = learn(OnlineSVC(**settings), X, y, sample_weight=weight * np.where(y == 1, 4.0, 0.3))
+        np.testing.assert_allclose(both.coef_, product.coef_, rtol=1e-9)
+        np.testing.assert_allclose(both.intercept_, product.intercept_, rtol=1e-9)
+    plain = OnlineSVC(**settings).fit(X, y)
+    for same in (
+        OnlineSVC(**settings, class_weight={0: 0.01, 1: 0.01}).fit(X, y),
+        OnlineSVC(**settings).fit(X, y, sample_weight=np.full(len(y), 0.01)),
+    ):
+        np.testing.assert_allclose(same.coef_, plain.coef_, rtol=1e-9)  # only ratios matter
+    streams = [
+        OnlineSVC(**settings, class_weight={0: 0.01, 1: 0.01}).partial_fit(X, y, [0, 1]),
+        OnlineSVC(**settings).partial_fit(X, y, [0, 1], np.full(len(y), 0.01)),
+    ]
+    np.testing.assert_allclose(streams[0].coef_, streams[1].coef_, rtol=1e-9)
+    assert abs(streams[0].coef_).max() < 0.5 * abs(plain.coef_).max()
+    # A stream that goes on after `fit` multiplies again, and does not know of its scale.
+    plain.partial_fit(X, y, sample_weight=np.full(len(y), 0.5))
+    again = OnlineSVC(**settings).fit(X, y, sample_weight=np.full(len(y), 7.0))
+    again.partial_fit(X, y, sample_weight=np.full(len(y), 0.5))
+    np.testing.assert_allclose(again.coef_, plain.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("class_weight", [{0: 0.2, 1: 3.0, 2: 7.0}, {1: 5.0}, "balanced"])
+def test_the_factor_of_a_class_is_that_of_its_own_rows(three, class_weight):
+    """Each model of several classes is that of two classes, whose own rows have its factor and the others 1."""
+    X, y = three[0][:90], three[1][:90]
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 90)
+    found = OnlineSVC(alpha=1e-2, class_weight=class_weight).partial_fit(X, y, [0, 1, 2], weight)
+    for k in range(3):
+        own = y == k
+        if class_weight == "balanced":
+            factor = np.cumsum(weight) / (3.0 * np.maximum(np.cumsum(weight * own), 1e-300))
+        else:
+            factor = np.full(90, class_weight.get(k, 1.0))
+        alone = OnlineSVC(alpha=1e-2).partial_fit(X, own, [False, True], weight * np.where(own, factor, 1.0))
+        np.testing.assert_allclose(found.coef_[k], alone.coef_[0], rtol=1e-9)
+        np.testing.assert_allclose(found.intercept_[k], alone.intercept_[0], rtol=1e-9)
+
+
+def test_a_fit_of_several_classes_with_weights_nears_the_optimum(three):
+    """Of each class's objective, whose weights have mean one."""
+    X, y = three
+    factors, alpha = np.array([0.5, 2.0, 6.0]), 1e-2
+    found = OnlineSVC(alpha=alpha, loss="squared_hinge", class_weight=dict(enumerate(factors)), max_iter=60).fit(X, y)
+    for k in range(3):
+        weight = np.where(y == k, factors[k], 1.0)
+        problem = Problem(X, np.where(y == k, 1.0, -1.0), 1.0, "squared_hinge", sample_weight=weight, bias=1.0)
+        at_alpha = problem.with_labels(problem.y, problem.cost / (alpha * weight.sum()))
+        optimum = solve(at_alpha, "dual_cd", tol=1e-6).certificate.dual
+        reached = at_alpha.primal(np.r_[found.coef_[k], found.intercept_[k]])
+        assert optimum < reached < 1.005 * optimum
+
+
 # ---------------------------------------------------------------- parts of a stream
 
 
@@ -201,8 +262,9 @@ def test_one_by_one_is_one_batch(three, storage, class_weight, classes):
     one_by_one = in_parts(OnlineSVC(**settings, n_jobs=2), X, y, range(1, 60), weight, classes=classes)
     assert_same_bits(one_by_one, at_once)
     assert len(at_once.classes_) == 3
-    weighted = OnlineSVC(alpha=1e-2).partial_fit(X, y, classes)
-    assert weighted.coef_.tobytes() != at_once.coef_.tobytes()
+    if class_weight is not None:
+        unweighted = OnlineSVC(alpha=1e-2).partial_fit(X, y, classes, weight)
+        assert unweighted.coef_.tobytes() != at_once.coef_.tobytes()
 
 
 def test_rows_of_weight_zero_are_not_there(three):
@@ -448,8 +510,8 @@ warnings.simplefilter("error")
 classifier = OnlineSVC(max_iter=10**9 if {source!r} == "arrays" else None)
 try:
     classifier.fit(*given)
-except UserWarning as warning:
-    assert "interrupted" in str(warning)
+except KeyboardInterrupt as interrupt:
+    assert "interrupted" in str(interrupt)
 print(classifier.stop_reason_, classifier.t_ > 0, classifier.score(X, y) > 0.8)
 """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -490,19 +552,19 @@ def test_saved_and_loaded_it_goes_on(three, tmp_path):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("state.v", lambda a: a[:, :-1]),
-        ("state.v", lambda a: a * np.nan),
-        ("state.u", lambda a: a[:1]),
-        ("state.numbers", lambda a: a.astype(np.float32)),
-        ("class_totals", lambda a: a[1:]),
-        ("history.rows", lambda a: np.zeros(3)),
+        ("stream.states.v", lambda a: a[:, :-1]),
+        ("stream.states.v", lambda a: a * np.nan),
+        ("stream.states.u", lambda a: a[:1]),
+        ("stream.states.numbers", lambda a: a.astype(np.float32)),
+        ("stream.class_totals", lambda a: a[1:]),
+        ("training.history.rows", lambda a: np.zeros(3)),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused(three, tmp_path, name, change):
     OnlineSVC(max_iter=1).fit(*three).save(tmp_path / "model")
     stored = read_model(tmp_path / "model", mmap=False)
     arrays = stored.arrays | {name: change(stored.arrays[name])}
-    write_model(tmp_path / "bad", stored.kind, stored.info, arrays)
+    write_model(tmp_path / "bad", stored.kind, stored.info, arrays, stored.clock)
     with pytest.raises(ModelFileError, match="not a usable OnlineSVC"):
         load(tmp_path / "bad")
 
@@ -548,3 +610,38 @@ def test_float32_and_read_only_memmaps(two, tmp_path):
     np.testing.assert_allclose(OnlineSVC(max_iter=2).fit(mapped, y).coef_, reference.coef_, rtol=1e-5, atol=1e-7)
     streamed = OnlineSVC().fit(iter([(mapped[:100], y[:100]), (mapped[100:], y[100:])]))
     assert_same_bits(streamed, OnlineSVC().partial_fit(mapped, y))
+
+
+# ---------------------------------------------------------------- small promises
+
+
+def test_labels_of_rows_without_weight_are_not_looked_at(two):
+    X, y = two[0][:40], two[1][:40]
+    weight = np.ones(40)
+    weight[5] = 0.0
+    strange = np.where(weight > 0.0, y, 99)
+    with_classes = OnlineSVC().partial_fit(X, strange, [0, 1], weight)
+    assert_same_bits(with_classes, OnlineSVC().partial_fit(X[weight > 0.0], y[weight > 0.0], [0, 1]))
+    with pytest.raises(ValueError, match=r"labels \[99\], not among the announced classes"):
+        OnlineSVC().partial_fit(X, strange, [0, 1])
+
+
+def test_parameters_of_early_stopping_reach_the_rows_held_out():
+    for fraction, every in ((0.1, 10), (0.25, 4), (0.5, 2)):
+        assert OnlineSVC(validation_fraction=fraction)._held_out().every == every
+    held_out = OnlineSVC(n_iter_no_change=7, tol=0.125)._held_out(most=None)
+    assert (held_out.tol, held_out.patience, held_out.most) == (0.125, 7, None)
+
+
+def test_an_interrupt_before_there_are_two_classes_leaves_no_model(two):
+    class Stream:
+        def __iter__(self):
+            for _ in range(2):
+                yield two[0], np.zeros(len(two[1]))
+                signal.raise_signal(signal.SIGINT)
+
+    classifier = OnlineSVC()
+    with pytest.raises(KeyboardInterrupt):
+        classifier.fit(Stream())
+    with pytest.raises(NotFittedError):
+        classifier.predict(two[0])

@@ -121,8 +121,9 @@ def test_blocks_are_between_neighbouring_borders():
     assert map_blocks(lambda begin, end: (begin, end), [0, 4, 4, 7]) == [(0, 4), (4, 4), (4, 7)]
 
 
-def test_number_of_threads():
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+@pytest.mark.parametrize("cores", [1, 2, 8])
+def test_number_of_threads(cores, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
     assert effective_n_jobs(None) == 1
     assert effective_n_jobs(5) == 5
     assert effective_n_jobs(-1) == cores

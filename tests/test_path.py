@@ -7,8 +7,8 @@ from sklearn import metrics
 from sklearn.svm import LinearSVC as Liblinear
 
 from maxmargin import LinearSVC, Problem, load, solve
-from maxmargin.paths import Start, grid, path, solve_path
-from maxmargin.solvers.ocas import OCAS
+from maxmargin.selection.paths import Start, grid, path, solve_path
+from maxmargin.solvers.planes.ocas import OCAS
 
 CS = [0.003, 0.03, 0.3, 3.0, 30.0]
 
@@ -133,7 +133,7 @@ def test_weight_k_is_a_row_given_k_times(two):
 def test_classes_of_any_kind_one_against_the_rest(three):
     X, y = three
     names = np.array(["ant", "bee", "cat"])[y]
-    found = path(X, names, CS, class_weight="balanced", tol=1e-6)
+    found = path(X, names, CS, loss="hinge", class_weight="balanced", tol=1e-6)
     assert found.classes.tolist() == ["ant", "bee", "cat"]
     assert [len(each) for each in found] == [3] * len(CS)
     for k, C in enumerate(CS):

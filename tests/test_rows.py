@@ -11,9 +11,20 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin import rows as rows_module
-from maxmargin._jit import kernel
-from maxmargin.rows import CSR, Dense, add_row, as_rows, matvec, prefetch_row, row_blocks, row_dot, row_norm2, row_size
+from maxmargin._jit import compiled
+from maxmargin.data import rows as rows_module
+from maxmargin.data.rows import (
+    CSR,
+    Dense,
+    add_row,
+    as_rows,
+    matvec,
+    prefetch_row,
+    row_blocks,
+    row_dot,
+    row_norm2,
+    row_size,
+)
 
 X = samples.sample("hinge", n_rows=12, n_features=4)[0]
 
@@ -226,7 +237,7 @@ def fates_of_broken_matrices():
         import sys
         import numpy as np
         import scipy.sparse as sp
-        from maxmargin.rows import as_rows
+        from maxmargin.data.rows import as_rows
         csr = lambda: sp.csr_array(np.eye(4))
         for line in sys.stdin:
             name, statement = line.rstrip("\\n").split("|")
@@ -253,7 +264,7 @@ def test_malformed_sparse_matrices_are_refused_before_they_do_harm(name, fates_o
 # ---------------------------------------------------------------- what kernels call
 
 
-@kernel
+@compiled
 def _walk(rows, w, v, dots, norms, sizes):
     for i in range(len(dots)):
         prefetch_row(rows, i)

@@ -1,5 +1,6 @@
 """LinearSVCCV: the same choice as an explicit loop, and scikit-learn's contract."""
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -13,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import LinearSVC, load
-from maxmargin.estimators import selection
+from maxmargin import LinearSVC, catch_interrupt, load
+from maxmargin.estimators import _folds, selection
 from maxmargin.estimators.selection import LinearSVCCV
 
 CS = [0.001, 0.01, 0.1, 1.0]
@@ -37,9 +38,9 @@ def three():
     return rows(n_classes=3, seed=3)
 
 
-# Equality to 7 digits needs a tight tolerance.
+# Equality to 7 digits: small problems are finished to rounding.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::UserWarning")
-@parametrize_with_checks([LinearSVCCV(Cs=[0.1, 1.0], cv=2, loss="hinge", tol=1e-8)])
+@parametrize_with_checks([LinearSVCCV(), LinearSVCCV(Cs=[0.1, 1.0], cv=2, loss="hinge", tol=1e-3)])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -196,9 +197,10 @@ def test_one_warning_if_a_limit_is_met(two):
         LinearSVCCV(CS).fit(X, y)
 
 
+@pytest.mark.parametrize("is_caught", [False, True])
 @pytest.mark.parametrize("fold", [0, 2])
-def test_an_interrupt_leaves_a_usable_model(two, fold, monkeypatch):
-    """Ctrl-C while a fold is solved: complete folds decide, and the model is that of the fold."""
+def test_an_interrupt_leaves_a_usable_model(two, fold, is_caught, monkeypatch):
+    """Ctrl-C while a fold is solved: complete folds decide, and the model is that of a fold."""
     X, y = two
     whole = LinearSVCCV(CS, cv=4, tol=1e-6).fit(X, y)
     solve_paths, calls = selection.solve_paths, []
@@ -212,17 +214,28 @@ def test_an_interrupt_leaves_a_usable_model(two, fold, monkeypatch):
         calls.append(stop)
         return solve_paths(*arguments, interrupt=interrupt, callbacks=[*callbacks, *stop], **options)
 
-    monkeypatch.setattr(selection, "solve_paths", interrupted)
-    with pytest.warns(ConvergenceWarning, match="interrupted") as caught:
-        left = LinearSVCCV(CS, cv=4, tol=1e-6).fit(X, y)
-    assert len(caught) == 1
+    for module in (_folds, selection):
+        monkeypatch.setattr(module, "solve_paths", interrupted)
+    left = LinearSVCCV(CS, cv=4, tol=1e-6)
+    if fold == 0 or not is_caught:
+        what = "before there was a score" if fold == 0 else "interrupted, and the model found so far is kept"
+        context = catch_interrupt() if is_caught else contextlib.nullcontext()
+        with context, pytest.raises(KeyboardInterrupt, match=what):
+            left.fit(X, y)
+    else:
+        with catch_interrupt(), pytest.warns(ConvergenceWarning, match="interrupted") as caught:
+            left.fit(X, y)
+        assert len(caught) == 1
+    if fold == 0:
+        assert not hasattr(left, "coef_")
+        return
     assert left.stop_reason_ == "interrupted"
     assert left.score(X, y) > whole.score(X, y) - 0.05
     assert np.any(left.coef_ != 0.0)
-    if fold:
-        complete = whole.scores_[:fold].mean(axis=0)
-        np.testing.assert_allclose(left.cv_results_["mean_test_score"], complete, atol=1e-6)
-        assert CS[int(complete.argmax())] == left.C_
+    assert left.scores_.shape == (2, len(CS))
+    complete = whole.scores_[:fold].mean(axis=0)
+    np.testing.assert_allclose(left.cv_results_["mean_test_score"], complete, atol=1e-6)
+    assert CS[int(complete.argmax())] == left.C_
 
 
 def test_a_score_that_no_fold_has_is_an_error(two):
@@ -240,7 +253,7 @@ def test_a_score_that_no_fold_has_is_an_error(two):
         ({"scoring": "nonsense"}, "scoring"),
         ({"loss": "nonsense"}, "unknown loss"),
         ({"solver": "nonsense"}, "unknown solver"),
-        ({"penalty": "l1"}, "penalty 'l1'"),
+        ({"penalty": "l1", "solver": "ocas"}, "penalty 'l1'"),
         ({"max_time": -1.0}, "max_time"),
         ({"n_jobs": 0}, "n_jobs"),
     ],
@@ -282,14 +295,24 @@ def test_callbacks_of_scikit_learn_see_the_path_on_all_rows(two):
 # ---------------------------------------------------------------- use
 
 
-def test_it_is_saved_as_a_linear_svc(two, tmp_path):
-    X, y = two
-    chosen = LinearSVCCV(CS).fit(X, y)
-    chosen.save(tmp_path / "model")
-    model = load(tmp_path / "model")
-    assert type(model) is LinearSVC
-    assert model.C == chosen.C_
-    np.testing.assert_array_equal(model.decision_function(X), chosen.decision_function(X))
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_saved_it_is_loaded_as_what_it_is(n_classes, tmp_path):
+    X, y = rows(n_classes=n_classes)
+    folds = KFold(3, shuffle=True, random_state=0)
+    for k, cv in enumerate((3, folds)):
+        chosen = LinearSVCCV(CS, cv=cv, scoring="accuracy").fit(X, y)
+        chosen.save(tmp_path / f"model{k}")
+        model = load(tmp_path / f"model{k}")
+        assert type(model) is LinearSVCCV
+        assert model.cv == (3 if cv == 3 else None)
+        assert (model.C_, model.best_index_, model.best_score_) == (chosen.C_, chosen.best_index_, chosen.best_score_)
+        np.testing.assert_array_equal(model.scores_, chosen.scores_)
+        assert set(chosen.cv_results_) - set(model.cv_results_) == {"mean_fit_time"}
+        np.testing.assert_array_equal(model.decision_function(X), chosen.decision_function(X))
+        plain = model.to_linear_svc()
+        assert type(plain) is LinearSVC
+        assert (plain.C, plain.stop_reason_) == (chosen.C_, chosen.stop_reason_)
+        np.testing.assert_array_equal(plain.predict(X), chosen.predict(X))
     with pytest.raises(NotFittedError):
         LinearSVCCV().save(tmp_path / "other")
 

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from maxmargin import LinearSVC, Problem, measures, solve
 from maxmargin.estimators.measures import StructuralSVC
 from maxmargin.measures import F1, PrecisionAtK, RecallAtK, ROCArea
-from maxmargin.solvers.svmperf import SVMPerf
+from maxmargin.solvers.planes.svmperf import SVMPerf
 
 
 @pytest.fixture(scope="module")
@@ -19,21 +19,22 @@ def data():
     return make_classification(400, 10, n_informative=4, weights=[0.7], flip_y=0.02, class_sep=1.5, random_state=0)
 
 
-# A sample weight is not a factor of F1, precision or recall, which count rows: checks with weights are not theirs.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
-    [StructuralSVC(tol=1e-12, max_iter=500), StructuralSVC("error_rate", tol=1e-10), StructuralSVC("f1")],
-    expected_failed_checks=lambda estimator: (
-        {
-            f"check_sample_weight{of}": "F1 counts rows: weights must be all the same"
-            for of in ("_equivalence_on_dense_data", "_equivalence_on_sparse_data", "s_not_overwritten")
-        }
-        if estimator.measure == "f1"
-        else {}
-    ),
-)
+@parametrize_with_checks([StructuralSVC(), StructuralSVC("error_rate", tol=1e-10), StructuralSVC("f1")])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("name", ["f1", "precision_at_k", "recall_at_k"])
+@pytest.mark.parametrize("make", [np.asarray, samples.csr, lambda X: X.tolist()])
+def test_where_rows_are_counted_whole_weights_are_copies(data, name, make):
+    (X, y), copies = data, np.random.default_rng(0).integers(0, 4, 400)
+    weighted = StructuralSVC(name, C=0.1).fit(make(X), y, sample_weight=copies.astype(float))
+    many = X.repeat(copies, axis=0), y.repeat(copies)
+    repeated = StructuralSVC(name, C=0.1).fit(make(many[0]), many[1])
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9)
+    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, rtol=1e-9)
+    assert weighted.score(X, y, sample_weight=copies) == repeated.score(*many) != repeated.score(X, y)
 
 
 def test_the_error_rate_is_the_svm_of_the_hinge_loss(data):
@@ -114,7 +115,7 @@ def test_errors(data):
     with pytest.raises(ValueError, match="unknown measure 'auc'; choose one of error_rate"):
         StructuralSVC("auc").fit(X, y)
     with pytest.raises(ValueError, match="weights must be 0 or all the same"):
-        StructuralSVC("f1").fit(X, y, sample_weight=np.arange(len(y)))
+        StructuralSVC("f1").fit(X, y, sample_weight=0.5 + np.arange(len(y)))
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         StructuralSVC().fit(X, np.arange(len(y)) % 3)
     with pytest.raises(ValueError, match="needs 500 rows or more, but there are 400"):

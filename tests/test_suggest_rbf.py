@@ -1,12 +1,18 @@
 """`suggest_rbf`: a C and a gamma that are worth having."""
 
+import contextlib
+import signal
+import sys
+
 import numpy as np
 import pytest
 import samples
 from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.multiclass import OneVsRestClassifier
 
-from maxmargin import BudgetSVC, suggest_rbf
+from maxmargin import BudgetSVC, catch_interrupt, suggest_rbf
+from maxmargin.solvers import interrupts
 
 
 def rings(n=3000, seed=0):
@@ -39,6 +45,33 @@ def test_too_little_to_go_by():
         suggest_rbf(np.ones((200, 2)), np.zeros(200))
     with pytest.raises(ValueError, match="X has 20 rows but y has 3"):
         suggest_rbf(np.ones((20, 2)), np.arange(3))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("is_caught", [False, True])
+def test_interrupted_it_has_no_answer(is_caught, monkeypatch):
+    X, y = make_moons(n_samples=600, noise=0.2, random_state=0)
+    monkeypatch.setattr(interrupts, "_last_caught", -np.inf)
+    before, fits = signal.signal(signal.SIGINT, signal.default_int_handler), []
+    solver = BudgetSVC._solver
+
+    def at_the_third(self, *arguments, **options):
+        fits.append(self)
+        if len(fits) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return solver(self, *arguments, **options)
+
+    monkeypatch.setattr(BudgetSVC, "_solver", at_the_third)
+    try:
+        with contextlib.ExitStack() as stack:
+            if is_caught:
+                stack.enter_context(catch_interrupt())
+                stack.enter_context(pytest.warns(ConvergenceWarning))
+            with pytest.raises(KeyboardInterrupt):
+                suggest_rbf(X, y)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(fits) < 6
 
 
 def test_a_budget_for_each_class_is_scikit_learns_one_vs_rest():

@@ -5,66 +5,100 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
-    from maxmargin import kernels, losses, measures, solvers
+    from maxmargin import export, kernels, losses, measures, solvers
+    from maxmargin.data.store import open_store, pack
     from maxmargin.data.stream import stream_svmlight
     from maxmargin.data.svmlight import load_svmlight, save_svmlight
+    from maxmargin.displays import BudgetDisplay, ConvergenceDisplay, PathDisplay
     from maxmargin.estimators._suggest import suggest_rbf
+    from maxmargin.estimators._warmup import warmup
     from maxmargin.estimators.budget import BudgetSVC
+    from maxmargin.estimators.compress import compress
     from maxmargin.estimators.linear import LinearSVC, LinearSVR
     from maxmargin.estimators.measures import StructuralSVC
+    from maxmargin.estimators.one_class import OneClassSVM
     from maxmargin.estimators.online import OnlineSVC
     from maxmargin.estimators.selection import LinearSVCCV
+    from maxmargin.estimators.svc import SVC
+    from maxmargin.estimators.svr import SVR
     from maxmargin.models.estimator import load
-    from maxmargin.paths import RegularizationPath, path
     from maxmargin.problem import Certificate, Problem
+    from maxmargin.selection.paths import path
+    from maxmargin.selection.regularization_path import RegularizationPath
     from maxmargin.solvers import solve
+    from maxmargin.solvers.interrupts import catch_interrupt
 
 # Public names and where they live. They are imported when first used: `import maxmargin` costs nothing.
 _HOME = {
+    "BudgetDisplay": "maxmargin.displays",
     "BudgetSVC": "maxmargin.estimators.budget",
     "Certificate": "maxmargin.problem",
+    "ConvergenceDisplay": "maxmargin.displays",
     "LinearSVC": "maxmargin.estimators.linear",
     "LinearSVCCV": "maxmargin.estimators.selection",
     "LinearSVR": "maxmargin.estimators.linear",
     "OnlineSVC": "maxmargin.estimators.online",
+    "PathDisplay": "maxmargin.displays",
     "Problem": "maxmargin.problem",
-    "RegularizationPath": "maxmargin.paths",
+    "RegularizationPath": "maxmargin.selection.regularization_path",
+    "OneClassSVM": "maxmargin.estimators.one_class",
+    "SVC": "maxmargin.estimators.svc",
+    "SVR": "maxmargin.estimators.svr",
     "StructuralSVC": "maxmargin.estimators.measures",
+    "catch_interrupt": "maxmargin.solvers.interrupts",
+    "compress": "maxmargin.estimators.compress",
     "load": "maxmargin.models.estimator",
     "load_svmlight": "maxmargin.data.svmlight",
-    "path": "maxmargin.paths",
+    "open_store": "maxmargin.data.store",
+    "pack": "maxmargin.data.store",
+    "path": "maxmargin.selection.paths",
     "save_svmlight": "maxmargin.data.svmlight",
     "solve": "maxmargin.solvers",
     "stream_svmlight": "maxmargin.data.stream",
     "suggest_rbf": "maxmargin.estimators._suggest",
+    "warmup": "maxmargin.estimators._warmup",
 }
-_MODULES = ("kernels", "losses", "measures", "solvers")
+_MODULES = ("callbacks", "export", "kernels", "losses", "measures", "penalties", "solvers")
 
 __all__ = [
+    "SVC",
+    "SVR",
+    "BudgetDisplay",
     "BudgetSVC",
     "Certificate",
+    "ConvergenceDisplay",
     "LinearSVC",
     "LinearSVCCV",
     "LinearSVR",
+    "OneClassSVM",
     "OnlineSVC",
+    "PathDisplay",
     "Problem",
     "RegularizationPath",
     "StructuralSVC",
     "__version__",
+    "callbacks",
+    "catch_interrupt",
+    "compress",
+    "export",
     "kernels",
     "load",
     "load_svmlight",
     "losses",
     "measures",
+    "open_store",
+    "pack",
     "path",
+    "penalties",
     "save_svmlight",
     "solve",
     "solvers",
     "stream_svmlight",
     "suggest_rbf",
+    "warmup",
 ]
 
 

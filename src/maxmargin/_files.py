@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[BinaryIO]:
     """Write a file whole or not at all.
 
     The content goes to a temporary file in the same directory, which takes the file's place, in one step and only when
@@ -27,6 +27,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ----------
     path : path-like
         The file to write. Its directory must exist.
+    durable : bool
+        Wait until the content is safely on the disk. If not, a power cut soon after may still lose it, which is good
+        enough for a file whose checksum is kept elsewhere.
 
     Yields
     ------
@@ -46,7 +49,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             with open(target, "wb") as file:  # a directory is refused here
                 yield file
         else:
-            with _replacement(target, temporary, mode) as file:
+            with _replacement(target, temporary, mode, durable) as file:
                 yield file
     except OSError as error:
         # Errors of write() name no file, those of open() the temporary one: the user knows neither.
@@ -67,7 +70,7 @@ def _mode_of(target: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def _replacement(target: Path, temporary: str, mode: int | None) -> Iterator[BinaryIO]:
+def _replacement(target: Path, temporary: str, mode: int | None, durable: bool) -> Iterator[BinaryIO]:
     """A new file, first named `temporary`, that takes the place of `target` at the end."""
     binary = getattr(os, "O_BINARY", 0)
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | binary, 0o666)  # the umask applies
@@ -77,13 +80,15 @@ def _replacement(target: Path, temporary: str, mode: int | None) -> Iterator[Bin
                 os.chmod(temporary, stat.S_IMODE(mode))
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    _sync_directory(target.parent)
+    if durable:
+        _sync_directory(target.parent)
 
 
 def _sync_directory(directory: Path) -> None:

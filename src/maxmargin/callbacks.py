@@ -59,7 +59,8 @@ class ProgressBar:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self._bars.stop()
+        if not self._bars.disable:  # Rich before 15 ends even a bar that was never drawn with an empty line
+            self._bars.stop()
 
     def __call__(self, progress: Progress) -> bool:
         """Draw the present state; never stops a run."""
@@ -102,6 +103,15 @@ class EarlyStopping:
     ----------
     best_score, best_w :
         The best evaluation so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import Problem, solve
+    >>> X, y = np.array([[1.0, 0.5], [-1.0, 0.2], [0.3, -1.0]]), np.array([1.0, -1.0, 1.0])
+    >>> watch = EarlyStopping(lambda w: np.mean(np.sign(X @ w) == y), patience=2)
+    >>> solve(Problem(X, y, loss="hinge"), "pegasos", tol=1e-9, callbacks=[watch]).stop_reason
+    'callback'
     """
 
     def __init__(self, score: Callable[[Any], float], patience: float = 5.0, every: float = 1.0):

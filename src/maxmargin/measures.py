@@ -43,8 +43,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._jit import kernel
-from maxmargin.rows import Array
+from maxmargin._jit import compiled
+from maxmargin.data.rows import Array
 
 
 class Measure:
@@ -195,9 +195,17 @@ _BY_NAME: dict[str, type[Measure]] = {
     "roc_area": ROCArea,
 }
 
+OF_COUNTS = (F1, PrecisionAtK, RecallAtK)  # of rows: a weight is no factor of these
+
 
 def names() -> list[str]:
-    """Names of all measures."""
+    """Names of all measures.
+
+    Examples
+    --------
+    >>> "roc_area" in names()
+    True
+    """
     return list(_BY_NAME)
 
 
@@ -307,7 +315,7 @@ class _Order:
         return self.plane(int(a[best]), k - int(a[best]), float(loss(a[best])), p)
 
 
-@kernel
+@compiled
 def _best_table_of_f1(missed, z_taken):
     """(a, b) with the largest  n (1 - 2a / (P + a + b)) + missed[P - a] + the sum of the first b of z_taken."""
     P, N = len(missed) - 1, len(z_taken)

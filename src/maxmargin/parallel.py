@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -31,11 +32,13 @@ def effective_n_jobs(n_jobs: int | None) -> int:
     """
     if n_jobs is None:
         return 1
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool):
+        raise ValueError(f"n_jobs must be an integer or None, got {n_jobs!r}")
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; use None for one thread or -1 for all cores")
     if n_jobs < 0:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return max(1, cores + 1 + n_jobs)
+        return max(1, cores + 1 + int(n_jobs))
     return int(n_jobs)
 
 

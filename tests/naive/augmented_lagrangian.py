@@ -3,23 +3,17 @@
 import numpy as np
 
 from maxmargin.losses import EpsilonInsensitive, Hinge, Huber, SquaredEpsilonInsensitive, SquaredError, SquaredHinge
-from naive.lbfgs import each_pass
 from naive.objectives import CLASSIFICATION, argument, dual, primal, weights
 
 
 def augmented_lagrangian(X, y, cost, loss, seed=0):
-    """The w of the method each time as many rows were visited as there are."""
-    yield from each_pass(_points(X, y, cost, loss), np.count_nonzero(cost))
-
-
-def _points(X, y, cost, loss):
+    """Every point of the method, with the passes that it took until its alpha was known."""
     n = X.shape[1]
     signs = y if isinstance(loss, CLASSIFICATION) else np.ones(len(y))
     curvature = {Hinge: 0.0, Huber: getattr(loss, "delta", 0.0), EpsilonInsensitive: 0.0}.get(type(loss), 0.5)
     off = np.ones(len(y)) if isinstance(loss, CLASSIFICATION) else np.abs(y)
     w, centre, s = np.zeros(n), np.zeros(len(y)), 1 / (2 * np.average(off, weights=cost))
     alpha, steps, visits = centre, 0, 0
-    yield visits, w
     while True:
         alpha, before = _best(loss, argument(loss, X @ w, y), cost, centre, s)[0], alpha
         visits += np.count_nonzero(alpha != before)
@@ -28,6 +22,7 @@ def _points(X, y, cost, loss):
         if steps >= 30 or (steps > 0 and 0.5 * apart @ apart <= 0.5 * gap):
             centre, s, steps = alpha, s * (9 if steps <= 1 else 3 if steps <= 6 else np.sqrt(3)), 0
             continue
+        yield visits / np.count_nonzero(cost), w
         free = _best(loss, argument(loss, X @ w, y), cost, centre, s)[1]
         H = np.eye(n) + s / (1 + s * curvature) * (X[free].T * cost[free]) @ X[free]
         dw = -np.linalg.solve(H, apart)
@@ -40,7 +35,6 @@ def _points(X, y, cost, loss):
 
         w = w + _line_search(slope) * dw
         steps += 1
-        yield visits, w
 
 
 def _best(loss, t, C, centre, s):

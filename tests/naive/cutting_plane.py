@@ -17,7 +17,7 @@ from naive.objectives import CLASSIFICATION, argument, phi, primal
 
 
 def cutting_plane(X, y, cost, loss, seed=0):
-    """The best point so far of CPA: a plane in the first pass, outputs of w_t in the second, and so on."""
+    """The start, then the passes and the best point so far of CPA after each iteration."""
     yield from _bundle(X, y, cost, loss, [(np.zeros(X.shape[1]), 0.0)])
 
 
@@ -28,13 +28,13 @@ def bmrm(X, y, cost, loss, seed=0):
 
 def _bundle(X, y, cost, loss, planes):
     w = best = np.zeros(X.shape[1])
-    while True:
-        planes.append(plane(X, y, cost, loss, w))
-        w, _ = reduced(planes)
-        yield (best,)
+    yield 0, w
+    for passes in itertools.count(1, 2):
         if primal(X, y, cost, loss, w) < primal(X, y, cost, loss, best):
             best = w
-        yield (best,)
+        planes.append(plane(X, y, cost, loss, w))
+        w, _ = reduced(planes)
+        yield passes, best
 
 
 def subgradient(loss, t):

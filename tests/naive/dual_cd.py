@@ -1,7 +1,5 @@
 """Dual coordinate descent, row by row as the paper says it."""
 
-import itertools
-
 import numpy as np
 
 from maxmargin.losses import EpsilonInsensitive, Hinge, Huber, SquaredHinge
@@ -9,10 +7,11 @@ from naive.objectives import CLASSIFICATION
 from naive.random import Xorshift
 
 
-def dual_cd(X, y, cost, loss, seed=0, shrinking=True, order="permutation", eagerness=0.5):
+def dual_cd(X, y, cost, loss, seed=0, shrinking=True, order="permutation", threshold=1.0, violation=0.0, seen=None):
     """Algorithms 1 and 2 of Hsieh et al. (2008), with (16); yields w, alpha and |A| each time l rows were visited.
 
-    `eagerness` is section 3.2's "threshold smaller than one": a factor of both M-bar and m-bar.
+    `threshold` is section 3.2's factor of both M-bar and m-bar, `violation` the epsilon of (17): it ends the run after
+    a sweep over all rows, and brings all back after one over fewer. (|A|, M - m) of every sweep is appended to `seen`.
     The regression losses follow from the same equations with a target and a kink of size epsilon at alpha = 0.
     """
     random = Xorshift(seed)
@@ -26,8 +25,7 @@ def dual_cd(X, y, cost, loss, seed=0, shrinking=True, order="permutation", eager
         if order == "permutation":
             random.shuffle(active)
         elif order == "online":
-            draws = (random.below(len(y)) for _ in itertools.count())
-            active = list(itertools.islice((i for i in draws if cost[i] > 0), len(everyone)))
+            active = [everyone[random.below(len(everyone))] for _ in everyone]
         kept, gradients = [], []
         for i in active:
             a, x = alpha[i], X[i] * (y[i] if is_classifier else 1.0)
@@ -49,9 +47,17 @@ def dual_cd(X, y, cost, loss, seed=0, shrinking=True, order="permutation", eager
             visits += 1
             if visits % len(everyone) == 0:
                 yield w.copy(), alpha.copy(), len(active)
-        active = kept
         M, m = max(gradients, default=0.0), min(gradients, default=0.0)
-        M_bar, m_bar = (eagerness * M if M > 0 else np.inf), (eagerness * m if m < 0 else -np.inf)
+        if seen is not None:
+            seen.append((len(active), M - m))
+        if M - m < violation and len(active) == len(everyone):
+            yield w.copy(), alpha.copy(), len(active)
+            return
+        if M - m < violation:
+            active, M_bar, m_bar = list(everyone), np.inf, -np.inf
+        else:
+            active = kept
+            M_bar, m_bar = (threshold * M if M > 0 else np.inf), (threshold * m if m < 0 else -np.inf)
 
 
 def _quadratic_term_and_bounds(loss, C):

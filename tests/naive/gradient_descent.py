@@ -3,7 +3,6 @@
 import numpy as np
 
 from maxmargin.losses import Huber, Logistic
-from naive.lbfgs import each_pass
 from naive.objectives import argument, curvature, gradient, primal
 from naive.random import Xorshift
 from naive.sgd_qn import row_slope
@@ -21,19 +20,19 @@ def hessian(X, y, cost, loss, w):
 
 
 def gd(X, y, cost, loss, seed=0):
-    """The w of gradient descent after every pass."""
-    yield from each_pass(_points(X, y, cost, loss, newton=False), np.count_nonzero(cost))
+    """Every point of gradient descent, with the passes that it took."""
+    yield from _points(X, y, cost, loss, newton=False)
 
 
 def newton(X, y, cost, loss, seed=0):
-    """The w of Newton's method after every pass."""
-    yield from each_pass(_points(X, y, cost, loss, newton=True), np.count_nonzero(cost))
+    """Every point of Newton's method, with the passes that it took."""
+    yield from _points(X, y, cost, loss, newton=True)
 
 
 def _points(X, y, cost, loss, newton):
-    w, passes, m = np.zeros(X.shape[1]), 1, np.count_nonzero(cost)
+    w, passes = np.zeros(X.shape[1]), 1
     eta = 1 / (1 + bound(X, cost, loss))
-    yield 0, w
+    yield passes, w
     while True:
         g = gradient(X, y, cost, loss, w)
         d = np.linalg.solve(hessian(X, y, cost, loss, w), g) if newton else g
@@ -43,7 +42,7 @@ def _points(X, y, cost, loss, newton):
         while primal(X, y, cost, loss, w - eta * d) > (1 + 1e-14) * here - 0.25 * eta * g @ d:
             eta, passes = eta / 2, passes + 1
         w, eta = w - eta * d, 1.2 * eta
-        yield passes * m, w
+        yield passes, w
 
 
 def sgd_plain(X, y, cost, loss, seed=0):

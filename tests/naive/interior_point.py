@@ -1,5 +1,7 @@
 """Mehrotra's interior point on the whole system of equations."""
 
+import itertools
+
 import numpy as np
 
 from maxmargin.losses import EpsilonInsensitive, Hinge, Huber, SquaredError
@@ -7,7 +9,7 @@ from naive.objectives import CLASSIFICATION
 
 
 def interior_point(X, y, cost, loss, seed=0):
-    """Mehrotra's method on the whole system of equations, nothing eliminated; yields w, alpha three times an iteration.
+    """Mehrotra's method on the whole system of equations, nothing eliminated; yields passes and w after each iteration.
 
     A row has one piece, or two of opposite signs; unknowns are w and, for each piece, p, s (where p >= 0 is asked for)
     and xi (where p <= 1 is). Rows enter in units of their cost.
@@ -56,12 +58,8 @@ def interior_point(X, y, cost, loss, seed=0):
         dual = longest([*p] * bounds[0] + [*(1 - p)] * bounds[1], [*dp] * bounds[0] + [*-dp] * bounds[1], share)
         return primal, dual
 
-    def answer():
-        return w.copy(), cost * sum(sigma * part for sigma, part in zip(signs, np.split(p, len(signs))))
-
-    while True:
-        yield answer()  # for the matrix and the predictor, two passes in which nothing moves
-        yield answer()
+    for iteration in itertools.count():
+        yield 3 * iteration, w  # passes are for the matrix, for the predictor and for the corrector
         now = complementarity(p, s, xi)
         mu = now / (np.sum(C) * sum(bounds)) if any(bounds) else 0.0
         _, dp, ds, dxi = newton(0.0, 0.0, 0.0)
@@ -72,7 +70,6 @@ def interior_point(X, y, cost, loss, seed=0):
         dw, dp, ds, dxi = newton(aim, bend_p, bend_r)
         primal, dual = steps(dp, ds, dxi, 0.995)
         w, p, s, xi = w + primal * dw, p + dual * dp, s + primal * ds, xi + primal * dxi
-        yield answer()
 
 
 def _on_central_path(slope, kappa, mu, bounds):

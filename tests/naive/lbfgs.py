@@ -9,8 +9,9 @@ from naive.tron import _line_search
 
 
 def lbfgs(X, y, cost, loss, seed=0, memory=10, events=None):
-    """The w of L-BFGS each time as many rows were visited as there are; `events` counts what happened."""
-    yield from each_pass(_points(X, y, cost, loss, memory, {} if events is None else events), np.count_nonzero(cost))
+    """Every point of L-BFGS, with the passes that it took; `events` counts what happened."""
+    for visits, w in _points(X, y, cost, loss, memory, {} if events is None else events):
+        yield visits / np.count_nonzero(cost), w
 
 
 def each_pass(points, n_rows):
@@ -42,7 +43,7 @@ def scale_of(pair):
 def _points(X, y, cost, loss, memory, events):
     n_rows, n = np.count_nonzero(cost), X.shape[1]
     w, pairs, visits = np.zeros(n), [], n_rows
-    yield 0, w
+    yield visits, w
     while True:
         g = gradient(X, y, cost, loss, w)
         if np.linalg.norm(g) <= 1e-11 * np.linalg.norm(gradient(X, y, cost, loss, 0 * w)):  # all is rounding

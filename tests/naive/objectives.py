@@ -1,9 +1,9 @@
-"""Losses, objectives, and a solver from another family."""
+"""Losses, objectives and derivatives, as in the textbook."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.special import expit
 
 from maxmargin.losses import (
     EpsilonInsensitive,
@@ -122,7 +122,7 @@ def curvature(loss, t):
         case Huber(delta):
             return np.where((t > 1 - delta) & (t < 1), 1 / delta, 0.0)
         case Logistic():
-            return 1 / (2 + np.exp(t) + np.exp(-t))
+            return expit(t) * expit(-t)
         case SquaredError():
             return np.full_like(t, 2.0)
         case SquaredEpsilonInsensitive(epsilon):
@@ -139,54 +139,9 @@ def gradient(X, y, cost, loss, w):
         case Huber(delta):
             slope = -np.clip((1 - t) / delta, 0, 1)
         case Logistic():
-            slope = -1 / (1 + np.exp(t))
+            slope = -expit(-t)
         case SquaredError():
             slope = 2 * t
         case SquaredEpsilonInsensitive(epsilon):
             slope = 2 * np.sign(t) * np.maximum(0, np.abs(t) - epsilon)
     return w + X.T @ (cost * slope * sign)
-
-
-# ---------------------------------------------------------------- a solver from another family
-
-
-def optimum(X, y, cost, loss):
-    """(w, gap) from scipy's quasi-Newton method on the dual; the gap says how good it is."""
-    lowest, highest = conjugate_domain(loss)
-    kink = getattr(loss, "epsilon", 0.0)
-    n = len(y)
-    target = 0 * y if isinstance(loss, CLASSIFICATION) else y
-    Z = X * (y[:, None] if isinstance(loss, CLASSIFICATION) else 1.0)
-
-    # alpha = positive - negative part, so that the kink at zero becomes linear.
-    def negative_dual(parts):
-        a = (parts[:n] - parts[n:]) / cost
-        w = Z.T @ (a * cost)
-        smooth = type(loss)(0.0) if kink else loss
-        value = 0.5 * w @ w + sum(C * conjugate(smooth, -ai) for ai, C in zip(a, cost)) - (a * cost) @ target
-        gradient = Z @ w - target + _conjugate_slope(smooth, a)
-        return value + kink * parts.sum(), np.concatenate([gradient + kink, kink - gradient])
-
-    bounds = [(0, -lowest * C) for C in cost] + [(0, highest * C) for C in cost]
-    options = {"maxiter": 50_000, "maxfun": 200_000, "ftol": 0.0, "gtol": 1e-12, "maxcor": 60}
-    parts = minimize(negative_dual, np.zeros(2 * n), jac=True, bounds=bounds, method="L-BFGS-B", options=options).x
-    alpha = np.clip(parts[:n] - parts[n:], [-b[1] for b in bounds[n:]], [b[1] for b in bounds[:n]])
-    w = weights(X, y, loss, alpha)
-    return w, primal(X, y, cost, loss, w) - dual(X, y, cost, loss, alpha)
-
-
-def _conjugate_slope(loss, a):
-    """Derivative of phi*(-a) with respect to a, where there is no kink."""
-    match loss:
-        case Hinge():
-            return -np.ones_like(a)
-        case SquaredHinge():
-            return a / 2 - 1
-        case Huber(delta):
-            return delta * a - 1
-        case Logistic():
-            inside = np.clip(a, 1e-300, 1 - 1e-16)
-            return np.log(inside) - np.log1p(-inside)
-        case EpsilonInsensitive():
-            return 0 * a
-    return a / 2

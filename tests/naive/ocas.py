@@ -10,16 +10,16 @@ from naive.objectives import CLASSIFICATION, argument, kinks
 
 
 def ocas(X, y, cost, loss, seed=0, mix=0.1):
-    """The best point w_b: a plane in the first pass, outputs of w_t and the line search in the second, and so on."""
-    w_b = w_c = np.zeros(X.shape[1])
+    """Algorithm 1: the start, then the passes and the best point w_b after each iteration."""
+    w_b = np.zeros(X.shape[1])
     planes = [(w_b, 0.0)]
-    while True:
-        planes.append(plane(X, y, cost, loss, w_c))
+    yield 0, w_b
+    for passes in itertools.count(1, 2):
         w_t, _ = reduced(planes)
-        yield (w_b,)
         w_b = w_b + best_step(X, y, cost, loss, w_b, w_t) * (w_t - w_b)
         w_c = (1 - mix) * w_b + mix * w_t
-        yield (w_b,)
+        planes.append(plane(X, y, cost, loss, w_c))
+        yield passes, w_b
 
 
 def best_step(X, y, cost, loss, w, w_t):
@@ -35,7 +35,7 @@ def best_step(X, y, cost, loss, w, w_t):
     ends.append(2 * ends[-1] + 1)
     while slope(ends[-1]) < 0:
         ends.append(2 * ends[-1])
-    # Between two breakpoints the slope has no jumps; at them, it is taken a hair inside.
+    # Between two breakpoints the slope has no jumps; at them, it is taken slightly inside.
     for low, high in itertools.pairwise(ends):
         inside_low, inside_high = low + 1e-13 * (high - low), high - 1e-13 * (high - low)
         if slope(inside_low) >= 0:

@@ -15,16 +15,18 @@ from naive.objectives import CLASSIFICATION, argument, phi, primal
 from naive.random import Xorshift
 
 
-def sgd(X, y, cost, loss, seed=0, average="suffix", t0=None):
-    """The answer and the dual point each time all rows were visited; see `maxmargin.solvers.sgd` for the equations."""
+def sgd(X, y, cost, loss, seed=0, average="suffix", t0=None, truncated=True):
+    """The answer and the dual point each time all rows were visited; see the solver for the equations."""
     rows, random, w = [i for i in range(len(y)) if cost[i] > 0], Xorshift(seed), np.zeros(X.shape[1])
     if t0 is None:
-        t0 = calibrated(X, y, cost, loss, rows, random)
+        t0 = calibrated(X, y, cost, loss, rows, random, truncated=truncated)
+    if t0 == "typical":
+        t0 = typical(1 / sum(cost), loss)
     t, passes, iterates, slopes = 0, 0, [], []
     while True:
         for i in mixed(rows, random):
             t += 1
-            w, u = step(X[i], y[i], len(rows) * cost[i], loss, w, t + t0)
+            w, u = step(X[i], y[i], len(rows) * cost[i], loss, w, t + t0, truncated)
             iterates.append(w)
             slopes.append((i, u))
         passes += 1
@@ -53,11 +55,18 @@ def start_of_window(n, ends):
     return before if n - begin < begin - before else begin
 
 
-def step(x, y, C, loss, w, t):
+def typical(lam, loss):
+    """1 / (lambda eta_0) as svmsgd2 has it."""
+    typw = (1 / lam**0.5) ** 0.5
+    eta0 = typw / max(1.0, -slope(loss, -typw))
+    return 1 / (eta0 * lam)
+
+
+def step(x, y, C, loss, w, t, truncated=True):
     """(1), truncated at twice the way to where the tangent of the loss is zero; the slope that was taken."""
     z = x @ w
     u = -slope(loss, argument(loss, z, y))
-    if u != 0:
+    if u != 0 and truncated:
         u *= min(1.0, 2 * phi(loss, argument(loss, z, y)) / (C / t * u * u * (x @ x))) if x.any() else 1.0
     return (1 - 1 / t) * w + C / t * u * sign(loss, y) * x, u
 
@@ -75,7 +84,7 @@ def mixed(rows, random, together=4, mixed=512):
     return order
 
 
-def calibrated(X, y, cost, loss, rows, random, size=1000):
+def calibrated(X, y, cost, loss, rows, random, size=1000, truncated=True):
     """The power of two, times sum_i C_i |x_i|^2, with which a pass over a sample does best."""
     unit = sum(cost[i] * X[i] @ X[i] for i in rows)
     sample = list(rows)
@@ -85,7 +94,7 @@ def calibrated(X, y, cost, loss, rows, random, size=1000):
     def objective(octave):
         w = np.zeros(X.shape[1])
         for t, i in enumerate(sample, start=1):
-            w, _ = step(X[i], y[i], len(rows) * cost[i], loss, w, t + unit * 2.0**octave)
+            w, _ = step(X[i], y[i], len(rows) * cost[i], loss, w, t + unit * 2.0**octave, truncated)
         return primal(X[sample], y[sample], len(rows) / len(sample) * cost[sample], loss, w)
 
     values = {octave: objective(octave) for octave in range(-20, 21)}

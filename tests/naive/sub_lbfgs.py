@@ -5,14 +5,14 @@ import itertools
 import numpy as np
 from scipy.optimize import minimize
 
-from naive.lbfgs import each_pass, inverse_hessian, scale_of
+from naive.lbfgs import inverse_hessian, scale_of
 from naive.objectives import CLASSIFICATION, argument, kinks, primal
 
 
 def sub_lbfgs(X, y, cost, loss, seed=0, memory=10, most=50, events=None):
-    """The w of subLBFGS each time as many rows were visited as there are; `events` counts what happened."""
-    events = {} if events is None else events
-    yield from each_pass(_points(X, y, cost, loss, memory, most, events), np.count_nonzero(cost))
+    """Every point of subLBFGS, with the passes until the next direction is known; `events` counts what happened."""
+    for visits, w in _points(X, y, cost, loss, memory, most, {} if events is None else events):
+        yield visits / np.count_nonzero(cost), w
 
 
 def _points(X, y, cost, loss, memory, most, events):
@@ -22,7 +22,6 @@ def _points(X, y, cost, loss, memory, most, events):
     w, pairs, visits, tolerance = np.zeros(n), [], n_rows, widest
     step, dt, free, mixed = 0.0, 0 * y, np.zeros(len(y), dtype=bool), np.zeros(len(y))
     mixture = p = 0 * w
-    yield 0, w
     while True:
         t = argument(loss, X @ w, y)
         left, right = cost * _left_and_right(loss, t, 1e-10 * widest)
@@ -47,12 +46,12 @@ def _points(X, y, cost, loss, memory, most, events):
             events["narrower"] = events.get("narrower", 0) + 1
         else:
             yield np.inf, w  # optimal
+        yield visits, w
         tolerance *= narrower
         events["mixed"] = max(events.get("mixed", 0), n_found)
         mixture, dt, step = w - Z.T @ mixed, Z @ p, _line_search(X, y, cost, loss, w, p)
         visits += n_rows
         w = w + step * p
-        yield visits, w
 
 
 def _left_and_right(loss, t, distance):

@@ -8,7 +8,7 @@ from naive.cutting_plane import reduced
 
 
 def svmperf(X, y, cost, loss, seed=0, multivariate_loss=None, allowed=lambda labels: True):
-    """The best point so far: a constraint in the first pass, outputs of w_t in the second, and so on.
+    """The start, then the passes and the best point so far after each iteration.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ def svmperf(X, y, cost, loss, seed=0, multivariate_loss=None, allowed=lambda lab
         a, b = constraint(X, y, cost, multivariate_loss, worst(w))
         return 0.5 * w @ w + a @ w + b
 
-    while True:
-        planes.append(constraint(X, y, cost, multivariate_loss, worst(w)))
-        w, _ = reduced(planes)
-        yield (best,)
+    yield 0, best
+    for passes in itertools.count(1, 2):
         if primal(w) < primal(best):
             best = w
-        yield (best,)
+        planes.append(constraint(X, y, cost, multivariate_loss, worst(w)))
+        w, _ = reduced(planes)
+        yield passes, best
 
 
 def constraint(X, y, cost, multivariate_loss, labels):

@@ -8,24 +8,16 @@ from naive.objectives import argument, curvature, gradient, primal
 
 
 def tron(X, y, cost, loss, seed=0, method="cholesky", events=None):
-    """The w of Newton's method each time as many rows were visited as there are; `events` counts what happened."""
-    points = _newton_points(X, y, cost, loss, method, {} if events is None else events)
-    n_rows = np.count_nonzero(cost)
-    _, w = next(points)
-    later, coming = next(points)
-    for k in itertools.count(1):
-        while later <= k * n_rows:
-            w = coming
-            later, coming = next(points)
-        yield (w,)
+    """Every point of Newton's method, with the passes that it took; `events` counts what happened."""
+    for visits, w in _newton_points(X, y, cost, loss, method, {} if events is None else events):
+        yield visits / np.count_nonzero(cost), w
 
 
 def _newton_points(X, y, cost, loss, method, events):
-    """Every point of the method, with the number of rows that were visited before it was known."""
+    """Every point of the method, with the number of rows that were visited until it was known."""
     n_rows, n = np.count_nonzero(cost), X.shape[1]
-    w, visits = np.zeros(n), 0
+    w, visits = np.zeros(n), n_rows  # P and its gradient at zero
     yield visits, w
-    visits += n_rows  # P and its gradient at zero
     in_matrix, columns, radius = np.zeros(len(y)), None, np.inf
     g_at_start = gradient(X, y, cost, loss, w)
     while True:

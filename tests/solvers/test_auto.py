@@ -1,16 +1,17 @@
 """`auto.py`: who runs, when it is given up, and what is carried over."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import samples
 
 from maxmargin import Problem, solve
-from maxmargin.checkpoint import solver_of
-from maxmargin.solvers import auto
-from maxmargin.solvers.augmented_lagrangian import AugmentedLagrangian
+from maxmargin.models.checkpoint import solver_of
+from maxmargin.solvers import auto, base
 from maxmargin.solvers.auto import _is_hopeless, plan, price
+from maxmargin.solvers.newton.augmented_lagrangian import AugmentedLagrangian
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2000, 6))
@@ -37,6 +38,10 @@ def test_the_plan_follows_shape_loss_and_difficulty():
     columns = samples.csr(RNG.normal(size=(2000, 300)) * (RNG.random((2000, 300)) < 0.04))
     assert planned(columns, Y, C=1.0, loss="hinge")[0] == "dual_cd"
     assert planned(columns, Y, C=100.0, loss="hinge")[0] == "augmented_lagrangian"
+    # The matrix of a problem with few rows is no smaller, however easy or hard the problem.
+    few = RNG.normal(size=(20, 30))
+    assert planned(few, Y[:20], C=1e4, loss="hinge")[0] == "dual_cd"
+    assert planned(few[:, :20], Y[:20], C=1e4, loss="hinge") == ["augmented_lagrangian", "interior_point"]
     assert planned(X, X[:, 0], C=100.0, loss="epsilon_insensitive") == ["augmented_lagrangian", "interior_point"]
     assert planned(X, Y, C=100.0, loss="hinge", bias=1.0, penalize_intercept=False) == ["interior_point"]
     assert planned(X, Y, C=1e-4, loss="squared_hinge") == ["tron", "augmented_lagrangian"]
@@ -100,6 +105,10 @@ def test_the_last_solver_has_time_if_the_data_are_small(monkeypatch):
     slow = Problem(wide, Y[:20] * RNG.random(20), 1.0, "epsilon_insensitive")
     monkeypatch.setattr(auto, "_WORK", 1500.0 * (wide.nnz + 4 * 20))
     result = solve(slow, tol=0.0)
+    assert (result.solver.name, result.stop_reason) == ("dual_cd", "rounding")
+    monkeypatch.setattr(auto, "_is_stuck", lambda history: False)
+    monkeypatch.setattr(base._Loop, "_is_down_to_rounding", lambda loop: False)
+    result = solve(slow, tol=0.0)
     assert (result.solver.name, result.stop_reason, result.passes) == ("dual_cd", "max_iter", 1500.0)
     limited = solve(slow, tol=0.0, max_iter=7)
     assert (limited.passes, limited.stop_reason) == (7.0, "max_iter")
@@ -134,3 +143,21 @@ def test_the_judge_extrapolates():
     assert not judge(entries((10, 1e-2), (11, 1e-2)))  # too short a time to tell from
     # A pause is forgiven if the last third of the way was good.
     assert not judge(entries((60, 1e-2), (90, 1e-4), (100, 1e-4)))
+
+
+def test_of_two_solvers_the_better_answer_counts():
+    """The bounds of both hold; what the later one proves of the optimum holds for the earlier one's weights."""
+    problem = Problem(X[:100], Y[:100], C=1.0, loss="hinge")
+    good = solve(problem, "dual_cd", tol=1e-3)
+    poor = solve(problem, "dual_cd", tol=0.0, max_iter=1)
+    assert poor.certificate.primal > good.certificate.primal
+    for first, second in ((good, poor), (poor, good)):
+        joined = auto._joined(first, second)
+        assert np.array_equal(joined.w, good.w)
+        assert joined.certificate.primal == good.certificate.primal
+        assert joined.certificate.gap <= good.certificate.gap
+        assert joined.passes == good.passes + poor.passes
+        assert joined.stop_reason == second.stop_reason
+    tight = solve(problem, "dual_cd", tol=1e-9)
+    above = replace(poor, certificate=tight.certificate._replace(primal=poor.certificate.primal))
+    assert auto._joined(good, above).certificate.gap < good.certificate.gap

@@ -9,8 +9,8 @@ from naive.cutting_plane import bmrm
 
 from maxmargin import Problem, losses, solve
 from maxmargin.solvers.base import Goal
-from maxmargin.solvers.bmrm import BMRM
-from maxmargin.solvers.cutting_plane import CuttingPlane
+from maxmargin.solvers.planes.bmrm import BMRM
+from maxmargin.solvers.planes.cutting_plane import CuttingPlane
 
 LOSSES = [losses.get(name) for name in losses.names()]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=losses.name_of)
@@ -18,11 +18,11 @@ every_loss = pytest.mark.parametrize("loss", LOSSES, ids=losses.name_of)
 
 @every_loss
 @pytest.mark.parametrize("C", [0.01, 0.7, 50.0])
-def test_every_pass_is_that_of_the_paper(loss, C):
+def test_every_iteration_is_that_of_the_paper(loss, C):
     X, y = samples.sample(loss, n_rows=20, n_features=3)
     problem = Problem(X, y, C, loss)
     oracle = bmrm(X, y, problem.cost, loss)
-    for passes, (w,) in enumerate(itertools.islice(oracle, 14), start=1):
+    for passes, w in itertools.islice(oracle, 1, 8):
         result = solve(problem, BMRM(), tol=0.0, max_iter=passes)
         np.testing.assert_allclose(result.w, w, rtol=1e-7, atol=1e-9)
 
@@ -34,8 +34,7 @@ def test_the_first_step_is_a_whole_gradient():
     points = []
     for solver in (BMRM(), CuttingPlane()):
         state = solver.init_state(problem)
-        while state.planes.n == solver.has_zero_plane:
-            state = solver.update(problem, state, Goal(0.0, 1.0))
+        state = solver.update(problem, state, Goal(0.0, 1.0))
         points.append(state.w_t)
     np.testing.assert_allclose(points[0], X.T @ y, rtol=1e-12)
     assert np.linalg.norm(points[1]) < np.linalg.norm(points[0])

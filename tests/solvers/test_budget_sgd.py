@@ -14,11 +14,13 @@ from scipy.optimize import minimize_scalar
 from sklearn.svm import SVC
 
 from maxmargin import kernels
-from maxmargin._jit import JIT_DISABLED, kernel
+from maxmargin._jit import JIT_DISABLED, compiled
+from maxmargin.data.rows import view_rows
 from maxmargin.kernels import RBF, Linear, Polynomial, kernel_matrix
-from maxmargin.rows import view_rows
-from maxmargin.solvers import _budget_maintenance as maintenance
-from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetSGD, train
+from maxmargin.problem.budget_problem import BudgetProblem
+from maxmargin.solvers.base import run
+from maxmargin.solvers.budget import maintenance
+from maxmargin.solvers.budget.budget_sgd import BudgetSGD
 
 MERGING = ["lookup-wd", "lookup-h", "gss-precise"]
 GAMMA = 0.4
@@ -41,7 +43,7 @@ def vectors_of(state):
 def same_but_for_time(one, other):
     seconds = {"training_seconds": 0.0, "maintenance_seconds": 0.0, "finding_seconds": 0.0}
     assert one.counters._replace(**seconds) == other.counters._replace(**seconds)
-    for name in ("alpha", "offset", "mean", "mean_offset", "order", "stream"):
+    for name in ("alpha", "offset", "mean", "mean_offset", "order", "rng"):
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
     assert vectors_of(one).tobytes() == vectors_of(other).tobytes()
 
@@ -164,7 +166,7 @@ def test_equal_to_the_naive_version(method, n_classes, weighted, bias):
     weight = np.random.default_rng(5).integers(0, 3, len(y)) / 2.0 if weighted else np.ones(len(y))
     C, n_outputs = 2.0, 1 if n_classes == 2 else n_classes
     problem = BudgetProblem(X, y, n_classes, C, sample_weight=weight)
-    found = train(solver(9, method, bias=bias, grid=400), problem, max_iter=2, seed=4).state
+    found = run(solver(9, method, bias=bias, grid=400), problem, max_iter=2, seed=4).state
     slow = Naive(X, y, n_outputs, C, weight * C, 9, method, bias, seed=4)
     slow.weight = weight
     slow.run(2)
@@ -194,7 +196,7 @@ def test_without_a_budget_it_nears_the_svm():
     beta = np.zeros(80)
     beta[reference.support_] = reference.dual_coef_[0]
     known = objective(beta, K @ beta)  # its intercept costs nothing and is left out: an upper bound of the optimum
-    state = train(solver(100), BudgetProblem(X, y, C=C), max_iter=20 if JIT_DISABLED else 400).state
+    state = run(solver(100), BudgetProblem(X, y, C=C), max_iter=20 if JIT_DISABLED else 400).state
     values = kernels.decision_values(RBF(GAMMA), view_rows(X), state.support, state.coefficients, state.intercepts)
     size = state.counters.size
     own = kernel_matrix(RBF(GAMMA), view_rows(np.ascontiguousarray(vectors_of(state))), state.support, size)
@@ -211,7 +213,7 @@ def test_the_mean_of_the_last_iterates_is_steadier_than_the_last():
     noisy = np.where(np.random.default_rng(0).random(600) < 0.2, 1 - y, y)
     problem, rows, right = BudgetProblem(X, noisy, C=100.0), view_rows(X), []
     for seed in range(5):
-        state = train(solver(30), problem, max_iter=3, seed=seed).state
+        state = run(solver(30), problem, max_iter=3, seed=seed).state
         for f in ((state.last_coefficients, state.last_intercepts), (state.coefficients, state.intercepts)):
             values = kernels.decision_values(RBF(GAMMA), rows, state.support, *f)
             right.append(np.mean((values[:, 0] > 0.0) == (y == 1)))
@@ -238,11 +240,11 @@ def expansion(n=20, n_outputs=1, seed=0, one_sign=False, dtype=np.float64):
     values[:n] = rbf(Z[-1], Z)
     mean, point, near = np.zeros_like(alpha), np.zeros((1, 2), dtype), np.zeros(alpha.shape[1], np.float32)
     mean[:, :n] = rng.normal(size=(n_outputs, n))
-    room = (values, others, point, near, np.zeros(4, np.int64), np.zeros(5, np.int64))
+    room = (values, others, point, near, np.zeros(3, np.int64), np.zeros(1, maintenance.TALLY))
     return maintenance.Expansion(RBF(GAMMA), support, alpha, mean, *room)
 
 
-@kernel
+@compiled
 def maintained(method, e, size, exhaustive):
     maintenance.added(method, e, size)
     return maintenance.maintain(method, e, size, exhaustive)
@@ -317,17 +319,25 @@ def test_the_only_vector_of_its_label_is_removed():
     before = function_of(e, 20)
     assert maintained(maintenance.method_of("lookup-wd", 100), e, 20, False) == 19
     np.testing.assert_array_equal(e.alpha[0, :19], before[1][0, :19])
-    assert e.tally[maintenance.MERGES] == 0
+    assert e.tally[0]["merges"] == 0
 
 
 def test_the_newest_of_equals_is_merged_without_another_kernel_row():
     X, y = data(200)
-    counters = train(solver(), BudgetProblem(X, y), max_iter=3).state.counters
+    counters = run(solver(), BudgetProblem(X, y), max_iter=3).state.counters
     assert counters.merges > 50
     assert counters.kernel_rows == counters.steps
     weight = np.random.default_rng(0).random(200)
-    weighted = train(solver(), BudgetProblem(X, y, sample_weight=weight), max_iter=3).state.counters
+    weighted = run(solver(), BudgetProblem(X, y, sample_weight=weight), max_iter=3).state.counters
     assert weighted.kernel_rows > weighted.steps
+
+
+def test_each_merge_looks_at_every_partner_of_its_label():
+    """Of a single label: 20 partners, if all are looked at."""
+    X, _ = data(100)
+    counters = run(solver(20, exhaustive=True), BudgetProblem(3.0 * X, np.ones(100)), max_iter=2).state.counters
+    assert counters.merges > 10
+    assert counters.pairs == 20 * counters.merges
 
 
 @pytest.mark.parametrize("method", MERGING)
@@ -335,8 +345,8 @@ def test_the_newest_of_equals_is_merged_without_another_kernel_row():
 def test_all_partners_or_the_few_that_matter_same_decisions(method, n_classes):
     X, y = data(300, n_classes=n_classes)
     problem = BudgetProblem(X, y, n_classes, 5.0)
-    few = train(solver(20, method), problem, max_iter=2).state
-    all_of_them = train(solver(20, method, exhaustive=True), problem, max_iter=2).state
+    few = run(solver(20, method), problem, max_iter=2).state
+    all_of_them = run(solver(20, method, exhaustive=True), problem, max_iter=2).state
     assert few.counters.pairs < 0.6 * all_of_them.counters.pairs
     same_but_for_time(few._replace(counters=few.counters._replace(pairs=all_of_them.counters.pairs)), all_of_them)
 
@@ -347,7 +357,7 @@ def test_all_partners_or_the_few_that_matter_same_decisions(method, n_classes):
 def test_every_storage_gives_the_same(tmp_path):
     X, y = data(80)
     X = np.round(16 * X) / 16  # exact in float32, and in sums of products in any order
-    reference = train(solver(8), BudgetProblem(X, y, C=3.0), max_iter=2).state
+    reference = run(solver(8), BudgetProblem(X, y, C=3.0), max_iter=2).state
     read_only = X.copy()
     read_only.flags.writeable = False
     for given in (
@@ -359,7 +369,7 @@ def test_every_storage_gives_the_same(tmp_path):
         read_only,
         np.asfortranarray(X),
     ):
-        state = train(solver(8), BudgetProblem(given, y, C=3.0), max_iter=2).state
+        state = run(solver(8), BudgetProblem(given, y, C=3.0), max_iter=2).state
         np.testing.assert_allclose(vectors_of(state), vectors_of(reference), atol=1e-7)
         np.testing.assert_allclose(state.coefficients, reference.coefficients, rtol=1e-6, atol=1e-7)
 
@@ -367,7 +377,7 @@ def test_every_storage_gives_the_same(tmp_path):
 def test_float32_store_is_close_to_float64():
     X, y = data(100)
     problem = BudgetProblem(X, y)
-    single, double = (train(solver(15, dtype=dtype), problem).state for dtype in ("float32", "float64"))
+    single, double = (run(solver(15, dtype=dtype), problem).state for dtype in ("float32", "float64"))
     assert single.support.vectors.dtype == np.float32
     np.testing.assert_allclose(vectors_of(single), vectors_of(double), atol=1e-4)
     np.testing.assert_allclose(single.coefficients, double.coefficients, atol=1e-3)
@@ -375,8 +385,8 @@ def test_float32_store_is_close_to_float64():
 
 def test_precision_is_chosen_by_the_rows():
     X, y = data()
-    assert train(BudgetSGD(RBF(1.0), 9), BudgetProblem(X, y)).state.support.vectors.dtype == np.float32
-    assert train(BudgetSGD(RBF(1.0), 9), BudgetProblem(X + 1e4, y)).state.support.vectors.dtype == np.float64
+    assert run(BudgetSGD(RBF(1.0), 9), BudgetProblem(X, y)).state.support.vectors.dtype == np.float32
+    assert run(BudgetSGD(RBF(1.0), 9), BudgetProblem(X + 1e4, y)).state.support.vectors.dtype == np.float64
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -384,23 +394,23 @@ def test_rows_without_weight_are_absent(n_classes):
     X, y = data(80, n_classes=n_classes)
     weight = np.random.default_rng(1).integers(0, 2, 80).astype(float)
     kept = weight > 0.0
-    weighted = train(solver(), BudgetProblem(X, y, n_classes, sample_weight=weight), max_iter=2).state
-    without = train(solver(), BudgetProblem(X[kept], y[kept], n_classes), max_iter=2).state
+    weighted = run(solver(), BudgetProblem(X, y, n_classes, sample_weight=weight), max_iter=2).state
+    without = run(solver(), BudgetProblem(X[kept], y[kept], n_classes), max_iter=2).state
     same_but_for_time(weighted._replace(order=without.order), without)
 
 
 def test_weights_are_factors_of_the_steps():
     X, y = data(80)
-    twice = train(solver(), BudgetProblem(X, y, C=1.0, sample_weight=np.full(80, 2.0)), max_iter=2).state
-    same_but_for_time(twice, train(solver(), BudgetProblem(X, y, C=2.0), max_iter=2).state)
-    by_class = train(solver(), BudgetProblem(X, y, class_factors=[0.5, 3.0]), max_iter=2).state
-    by_row = train(solver(), BudgetProblem(X, y, sample_weight=np.where(y == 1, 3.0, 0.5)), max_iter=2).state
+    twice = run(solver(), BudgetProblem(X, y, C=1.0, sample_weight=np.full(80, 2.0)), max_iter=2).state
+    same_but_for_time(twice, run(solver(), BudgetProblem(X, y, C=2.0), max_iter=2).state)
+    by_class = run(solver(), BudgetProblem(X, y, class_factors=[0.5, 3.0]), max_iter=2).state
+    by_row = run(solver(), BudgetProblem(X, y, sample_weight=np.where(y == 1, 3.0, 0.5)), max_iter=2).state
     same_but_for_time(by_class, by_row)
 
 
 def test_repeated_rows_take_one_place():
     X = np.repeat(np.eye(4), 10, axis=0)
-    state = train(solver(100), BudgetProblem(X, np.arange(40) % 2), max_iter=3).state
+    state = run(solver(100), BudgetProblem(X, np.arange(40) % 2), max_iter=3).state
     assert state.counters.size == 4
     assert state.counters.repeats == state.counters.violations - 4 > 20
     assert len(np.unique(vectors_of(state), axis=0)) == 4
@@ -410,7 +420,7 @@ def test_repeated_rows_take_one_place():
 @pytest.mark.parametrize("method", ["remove", "project"])
 def test_other_kernels(function, method):
     X, y = data(200)
-    state = train(BudgetSGD(function, 12, method, bias=1.0), BudgetProblem(X, y), max_iter=3).state
+    state = run(BudgetSGD(function, 12, method, bias=1.0), BudgetProblem(X, y), max_iter=3).state
     values = kernels.decision_values(function, view_rows(X), state.support, state.coefficients, state.intercepts)[:, 0]
     assert np.all(np.isfinite(values))
     if method == "project":
@@ -424,22 +434,22 @@ def test_other_kernels(function, method):
 def test_same_seed_same_bits_whoever_watches(method):
     X, y = data(150)
     problem = BudgetProblem(X, y)
-    reference = train(solver(method=method), problem, max_iter=2, seed=1).state
-    watched = train(solver(method=method), problem, max_iter=2, seed=1, callbacks=[lambda progress: False]).state
+    reference = run(solver(method=method), problem, max_iter=2, seed=1).state
+    watched = run(solver(method=method), problem, max_iter=2, seed=1, callbacks=[lambda progress: False]).state
     same_but_for_time(watched, reference)
-    other = train(solver(method=method), problem, max_iter=2, seed=2).state
+    other = run(solver(method=method), problem, max_iter=2, seed=2).state
     assert vectors_of(other).tobytes() != vectors_of(reference).tobytes()
 
 
 @pytest.mark.parametrize("method", ["lookup-wd", "project"])
 @pytest.mark.parametrize("stop_after", [1, 4])
 def test_resumed_to_the_same_bits(method, stop_after, tmp_path, monkeypatch):
-    monkeypatch.setattr("maxmargin.solvers.budget_sgd._BLOCK", 0)  # an update is sixteen rows
+    monkeypatch.setattr("maxmargin.solvers.budget.budget_sgd._BLOCK", 0)  # an update is sixteen rows
     X, y = data(100)
     problem, calls = BudgetProblem(X, y), []
-    whole = train(solver(method=method), problem, max_iter=3, seed=1)
+    whole = run(solver(method=method), problem, max_iter=3, seed=1)
     file = tmp_path / "checkpoint"
-    stopped = train(
+    stopped = run(
         solver(method=method),
         problem,
         max_iter=3,
@@ -449,13 +459,13 @@ def test_resumed_to_the_same_bits(method, stop_after, tmp_path, monkeypatch):
     )
     assert stopped.stop_reason == "callback"
     assert stopped.state.counters.visits == 16 * stop_after
-    resumed = train(solver(method=method), problem, max_iter=3, seed=1, checkpoint=file)
+    resumed = run(solver(method=method), problem, max_iter=3, seed=1, checkpoint=file)
     same_but_for_time(resumed.state, whole.state)
     assert resumed.history["passes"].tolist() == whole.history["passes"].tolist() == [1.0, 2.0, 3.0]
     with pytest.raises(ValueError, match="belongs to other data, another solver or other parameters"):
-        train(solver(budget=8, method=method), problem, max_iter=3, seed=1, checkpoint=file)
+        run(solver(budget=8, method=method), problem, max_iter=3, seed=1, checkpoint=file)
     with pytest.raises(ValueError, match="belongs to other data"):
-        train(solver(method=method), BudgetProblem(X, 1 - y), max_iter=3, seed=1, checkpoint=file)
+        run(solver(method=method), BudgetProblem(X, 1 - y), max_iter=3, seed=1, checkpoint=file)
 
 
 def test_a_stream_goes_on_where_it_left():
@@ -464,7 +474,7 @@ def test_a_stream_goes_on_where_it_left():
     whole, parts = solver(), (slice(0, 40), slice(40, 90))
     state = None
     for part in parts:
-        state = train(whole, BudgetProblem(X[part], y[part]), start=state, seed=1).state
+        state = run(whole, BudgetProblem(X[part], y[part]), start=state, seed=1).state
     assert state.counters.steps == 90
     assert state.n == 40
     slow = Naive(X, y, 1, 1.0, np.ones(90), 7, "lookup-wd", 0.0, seed=1)
@@ -476,30 +486,41 @@ def test_a_stream_goes_on_where_it_left():
             slow.step(i)
     np.testing.assert_allclose(vectors_of(state), slow.Z, atol=2e-3)
     with pytest.raises(ValueError, match="cannot go on with 2 features and 1 outputs: the state has 3 and 1"):
-        train(whole, BudgetProblem(X[:, :2], y), start=state)
+        run(whole, BudgetProblem(X[:, :2], y), start=state)
 
 
 def test_limits_and_reasons():
     X, y = data(200)
     problem = BudgetProblem(X, y)
-    assert train(solver(), problem, max_iter=1.5).passes == 1.5
-    assert train(solver(), problem).stop_reason == "max_iter"
-    ended = train(solver(), problem, max_iter=1e9, max_time=0.05)
+    assert run(solver(), problem, max_iter=1.5).passes == 1.5
+    assert run(solver(), problem).stop_reason == "max_iter"
+    at_once = run(solver(), problem, max_iter=1e9, max_time=1e-12)
+    assert at_once.stop_reason == "max_time"
+    assert at_once.state.counters.size > 0  # there is something to predict with, however short the time
+    ended = run(solver(), problem, max_iter=1e9, max_time=0.05)
     assert ended.stop_reason == "max_time"
     assert 0.05 <= ended.seconds < 5.0
-    assert train(solver(), problem, max_iter=1e9, callbacks=[lambda p: p.passes >= 2]).passes == 2.0
+    assert run(solver(), problem, max_iter=1e9, callbacks=[lambda p: p.passes >= 2]).passes == 2.0
     event = threading.Event()
     event.set()
-    stopped = train(solver(), problem, interrupt=event)
+    stopped = run(solver(), problem, interrupt=event)
     assert stopped.stop_reason == "interrupted"
     assert stopped.passes == 0.0
 
 
+def test_nothing_is_proven():
+    result = run(solver(), BudgetProblem(*data()), tol=1.0)
+    assert result.certificate is None
+    assert result.w is None
+    assert result.stop_reason == "max_iter"
+    assert not {"primal", "dual", "relative_gap"} & set(result.history)
+
+
 def test_updates_are_short(monkeypatch):
     X, y = data(500)
-    monkeypatch.setattr("maxmargin.solvers.budget_sgd._BLOCK", 1 << 15)
+    monkeypatch.setattr("maxmargin.solvers.budget.budget_sgd._BLOCK", 1 << 15)
     seen = []
-    train(solver(50), BudgetProblem(X, y), max_iter=2, callbacks=[lambda progress: seen.append(progress.passes)])
+    run(solver(50), BudgetProblem(X, y), max_iter=2, callbacks=[lambda progress: seen.append(progress.passes)])
     assert len(seen) > 10
     assert 1.0 in seen
     assert seen[-1] == 2.0
@@ -507,7 +528,7 @@ def test_updates_are_short(monkeypatch):
 
 def test_history_counts_the_work():
     X, y = data(300)
-    history = train(solver(20), BudgetProblem(X, y), max_iter=3).history
+    history = run(solver(20), BudgetProblem(X, y), max_iter=3).history
     assert history["passes"].tolist() == [1.0, 2.0, 3.0]
     assert np.all(np.diff(history["seconds"]) > 0.0)
     np.testing.assert_array_equal(history["steps"], [300, 600, 900])
@@ -525,7 +546,7 @@ def test_history_counts_the_work():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"maintenance": "merge"}, "unknown maintenance 'merge'; choose one of lookup-wd, lookup-h, gss"),
+        ({"maintenance": "merge"}, "unknown maintenance 'merge'; choose one of lookup_wd, lookup_h, gss"),
         ({"kernel": Linear()}, 'needs the rbf kernel; with kernel \'linear\' choose "project" or "remove"'),
         ({"kernel": RBF(-1.0)}, "gamma must be positive"),
         ({"budget": 1}, "budget must be at least 2"),
@@ -557,9 +578,9 @@ def test_bad_problems_are_named(arguments, parameters, message):
 def test_bad_limits_are_named():
     problem = BudgetProblem(*data())
     with pytest.raises(ValueError, match="max_iter must be positive"):
-        train(solver(), problem, max_iter=0)
+        run(solver(), problem, max_iter=0)
     with pytest.raises(ValueError, match="max_time must be positive or None"):
-        train(solver(), problem, max_time=0.0)
+        run(solver(), problem, max_time=0.0)
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="is the plain Python run itself")
@@ -569,14 +590,16 @@ import sys, warnings
 warnings.simplefilter("error")
 import numpy as np, samples
 from maxmargin.kernels import RBF
-from maxmargin.solvers.budget_sgd import *
+from maxmargin.problem.budget_problem import BudgetProblem
+from maxmargin.solvers.base import run
+from maxmargin.solvers.budget.budget_sgd import BudgetSGD
 X, y = samples.sample("hinge", n_rows=40)
 found = []
 for method in ("lookup-wd", "lookup-h", "gss", "remove", "project"):
     for make, n_classes in ((np.asarray, 2), (samples.csr, 3)):
         codes = (y > 0).astype(int) + (np.arange(40) % 4 == 0) * (n_classes - 2)
         solver = BudgetSGD(RBF(0.3), 6, method, dtype="float64", grid=30)
-        state = train(solver, BudgetProblem(make(X), codes, n_classes), max_iter=2).state
+        state = run(solver, BudgetProblem(make(X), codes, n_classes), max_iter=2).state
         found += [state.support.vectors.ravel(), state.coefficients.ravel()]
 np.save(sys.argv[1], np.concatenate(found))
 """
@@ -600,6 +623,6 @@ def test_progress_is_what_the_bar_expects():
         seen.append(SimpleNamespace(passes=progress.passes, gap=progress.relative_gap, state=progress.state))
 
     with ProgressBar() as bar:
-        train(solver(), BudgetProblem(*data()), max_iter=2, callbacks=[bar, look])
+        run(solver(), BudgetProblem(*data()), max_iter=2, callbacks=[bar, look])
     assert seen[-1].passes == 2.0
     assert np.isnan(seen[-1].gap)

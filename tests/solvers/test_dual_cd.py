@@ -12,11 +12,12 @@ import pytest
 import samples
 
 from maxmargin import Problem, losses, solve
-from maxmargin._random import random_below, random_stream, shuffle
+from maxmargin._random import new_rng, random_below, shuffle
 from maxmargin.losses import EpsilonInsensitive, Hinge, Huber, SquaredEpsilonInsensitive, SquaredError, SquaredHinge
-from maxmargin.solvers import dual_cd as module
 from maxmargin.solvers.base import Goal
-from maxmargin.solvers.dual_cd import DualCD
+from maxmargin.solvers.coordinate import dual_cd as module
+from maxmargin.solvers.coordinate.dual_cd import DualCD
+from maxmargin.solvers.visits import rows_with_cost
 
 ORDERS = ["permutation", "cyclic", "online"]
 LOSSES = [Hinge(), SquaredHinge(), Huber(0.5), SquaredError(), EpsilonInsensitive(0.3), SquaredEpsilonInsensitive(0.3)]
@@ -30,10 +31,12 @@ every_loss = pytest.mark.parametrize("loss", LOSSES, ids=losses.name_of)
 @every_loss
 @pytest.mark.parametrize("shrinking", [True, False])
 @pytest.mark.parametrize("order", ORDERS)
-def test_every_pass_is_the_papers(loss, order, shrinking):
+@pytest.mark.parametrize("threshold", [1.0, None])  # the paper's, and ours
+def test_every_pass_is_the_papers(loss, order, shrinking, threshold):
     X, y = samples.sample(loss, n_rows=20, n_features=3)
-    problem, solver = Problem(X, y, 0.7, loss), DualCD(shrinking=shrinking, order=order)
-    oracle = naive.dual_cd(X, y, problem.cost, loss, seed=3, shrinking=shrinking, order=order)
+    problem, solver = Problem(X, y, 0.7, loss), DualCD(shrinking=shrinking, order=order, threshold=threshold)
+    rule = {"threshold": 0.5 if threshold is None else threshold}
+    oracle = naive.dual_cd(X, y, problem.cost, loss, seed=3, shrinking=shrinking, order=order, **rule)
     shrunk = False
     for passes, (w, alpha, n_active) in enumerate(itertools.islice(oracle, 8), start=1):
         result = solve(problem, solver, tol=0.0, max_iter=passes, seed=3)
@@ -45,11 +48,54 @@ def test_every_pass_is_the_papers(loss, order, shrinking):
     assert shrunk == (shrinking and order != "online" and has_bounds)
 
 
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=losses.name_of)
+@pytest.mark.parametrize("threshold", [1.0, 0.3])
+def test_the_papers_stop_and_shrinking(loss, threshold):
+    """(16) and (17): smaller problems are solved to epsilon, all rows come back, a sweep over all of them ends it."""
+    X, y = samples.sample(loss, n_rows=40, n_features=3)
+    problem, solver, seen = Problem(X, y, 5.0, loss), DualCD(threshold=threshold, epsilon=1e-3), []
+    *_, (w, alpha, _) = naive.dual_cd(X, y, problem.cost, loss, 3, threshold=threshold, violation=1e-3, seen=seen)
+    result = solve(problem, solver, tol=0.0, callbacks=[solver.is_satisfied], seed=3)
+    assert result.stop_reason == "callback"
+    np.testing.assert_allclose(result.w, w, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(result.alpha, alpha, rtol=1e-8, atol=1e-9)
+    assert result.history["violation"][-1] == pytest.approx(seen[-1][1], rel=1e-6)
+    assert seen[-1][1] < 1e-3
+    came_back = [k for k in range(1, len(seen)) if seen[k][0] > seen[k - 1][0]]
+    assert came_back
+    assert all(seen[k][0] == 40 and seen[k - 1][1] < 1e-3 for k in came_back)
+    assert sum(n for n, _ in seen) == round(40 * result.passes)
+
+
+def test_without_the_papers_stop_a_certificate_brings_all_rows_back():
+    X, y = samples.sample("hinge", n_rows=40, n_features=3)
+    result = solve(Problem(X, y, 5.0, "hinge"), DualCD(threshold=0.05), tol=1e-8)
+    assert result.stop_reason == "converged"
+    active = result.history["active"]
+    assert active.min() < 40
+
+
+@pytest.mark.parametrize("options", [{"threshold": 0.0}, {"threshold": np.inf}, {"epsilon": -1.0}, {"epsilon": np.nan}])
+def test_bad_options_of_the_papers_are_named(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        DualCD(**options)
+
+
+def test_updates_are_the_steps_that_change_alpha():
+    """In the first pass of a hinge every row is visited once, and changes alpha unless its gradient is zero."""
+    X, y = samples.sample("hinge", n_rows=20, n_features=3)
+    problem, changed = Problem(X, y, 0.7, "hinge"), 0
+    alpha = next(naive.dual_cd(X, y, problem.cost, Hinge(), seed=3))[1]
+    changed = np.count_nonzero(alpha)
+    result = solve(problem, DualCD(), tol=0.0, max_iter=1, seed=3)
+    assert 0 < changed == result.history["updates"][-1] < 20
+
+
 @pytest.mark.parametrize(("n_features", "tol", "eagerness"), [(3, 1e-4, 0.05), (3, 1e-5, 0.5), (20, 1e-4, 0.5)])
 def test_rows_are_shrunk_sooner_if_they_are_many_and_the_gap_may_be_large(n_features, tol, eagerness):
     X, y = samples.sample("hinge", n_rows=20, n_features=n_features)
     problem, solver = Problem(X, y, 30.0, "hinge"), DualCD()
-    runs = [naive.dual_cd(X, y, problem.cost, Hinge(), seed=3, eagerness=e) for e in (eagerness, 0.55 - eagerness)]
+    runs = [naive.dual_cd(X, y, problem.cost, Hinge(), seed=3, threshold=e) for e in (eagerness, 0.55 - eagerness)]
     state, told_apart = solver.init_state(problem, seed=3), False
     for passes, ((w, alpha, n_active), (_, _, other)) in enumerate(itertools.islice(zip(*runs), 6), start=1):
         state = solver.update(problem, state, Goal(tol, float(passes)))
@@ -65,7 +111,7 @@ def test_steps_with_costs_of_their_own_and_an_intercept(order):
     weight = np.random.default_rng(0).integers(0, 4, size=20).astype(float)
     problem = Problem(samples.csr(X), y, 0.5, "hinge", sample_weight=weight, bias=1.0)
     full = np.column_stack([X, np.ones(20)])
-    oracle = naive.dual_cd(full, y, 0.5 * weight, Hinge(), seed=1, order=order)
+    oracle = naive.dual_cd(full, y, 0.5 * weight, Hinge(), seed=1, order=order, threshold=0.5)
     for passes, (w, alpha, _) in enumerate(itertools.islice(oracle, 6), start=1):
         result = solve(problem, DualCD(order=order), tol=0.0, max_iter=passes, seed=1)
         np.testing.assert_allclose(result.w, w, rtol=1e-9, atol=1e-10)
@@ -93,7 +139,7 @@ def test_w_belongs_to_alpha_and_the_dual_is_kept_in_step(loss, order):
     problem = Problem(X, y, 2.0, loss)
     result = solve(problem, DualCD(order=order), tol=0.0, max_iter=30.5)
     np.testing.assert_allclose(result.w, problem.weights(result.alpha), rtol=1e-10, atol=1e-11)
-    assert result.state.sweep.dual == pytest.approx(naive.dual(X, y, problem.cost, loss, result.alpha), rel=1e-10)
+    assert result.state.dual == pytest.approx(naive.dual(X, y, problem.cost, loss, result.alpha), rel=1e-10)
     assert result.certificate.gap == pytest.approx(problem.gap(result.w, result.alpha), rel=1e-9, abs=1e-25)
 
 
@@ -217,36 +263,36 @@ def test_a_start_from_a_larger_C_is_cut_to_the_bounds():
 
 def test_more_rows_than_32_bits_count_are_refused():
     with pytest.raises(ValueError, match=r"fewer than 2\^32 rows"):
-        module._all_rows(SimpleNamespace(n_rows=2**32, cost=None))
+        rows_with_cost(SimpleNamespace(n_rows=2**32, cost=None))
 
 
-# ---------------------------------------------------------------- the stream of random numbers
+# ---------------------------------------------------------------- random numbers
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**40])
-def test_the_stream_is_xorshift64(seed):
-    stream, oracle = random_stream(seed), naive.Xorshift(seed)
+def test_the_rng_is_xorshift64(seed):
+    rng, oracle = new_rng(seed), naive.Xorshift(seed)
     for n in (1, 2, 7, 1000, 2**31, 2**32 - 1):
-        numbers = [random_below(stream, n) for _ in range(50)]
+        numbers = [random_below(rng, n) for _ in range(50)]
         assert numbers == [oracle.below(n) for _ in range(50)]
         assert all(0 <= number < n for number in numbers)
 
 
 def test_shuffle_is_fair():
     """Every one of the 24 orders of 4 items comes up in about its share."""
-    stream = random_stream(0)
+    rng = new_rng(0)
     counts = {}
     for _ in range(4800):
         items = np.arange(6, dtype=np.uint32)
-        shuffle(items, 4, stream)
+        shuffle(items, 4, rng)
         assert items[4:].tolist() == [4, 5]  # beyond the first n nothing moves
         counts[tuple(items[:4])] = counts.get(tuple(items[:4]), 0) + 1
     assert len(counts) == 24
     assert sum((count - 200) ** 2 / 200 for count in counts.values()) < 50  # chi-square with 23 degrees: p = 0.001
 
 
-def test_no_seed_is_another_stream_every_time():
-    assert random_stream(None)[0] != random_stream(None)[0]
+def test_no_seed_is_another_rng_every_time():
+    assert new_rng(None)[0] != new_rng(None)[0]
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    random_stream(0)
+    new_rng(0)
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002

@@ -5,8 +5,8 @@ import pytest
 import samples
 
 from maxmargin import Problem, solve
-from maxmargin.solvers import gradient_descent
-from maxmargin.solvers.gradient_descent import GradientDescent, NewtonDescent, PlainSGD, SecondOrderSGD
+from maxmargin.solvers.textbook import gradient_descent
+from maxmargin.solvers.textbook.gradient_descent import GradientDescent, NewtonDescent, PlainSGD, SecondOrderSGD
 
 SMOOTH = ["squared_hinge", "huber", "logistic", "squared_error", "squared_epsilon_insensitive"]
 

@@ -10,14 +10,14 @@ from naive.cutting_plane import subgradient
 from naive.ocas import best_step
 
 from maxmargin import Problem, losses
-from maxmargin.losses import Huber, Logistic
-from maxmargin.solvers import _line_search as module
-from maxmargin.solvers._line_search import PIECEWISE, line_search, pieces
+from maxmargin.losses import PIECEWISE_LINEAR_SLOPE, Huber, Logistic, pieces
+from maxmargin.problem import line_search as module
+from maxmargin.problem.line_search import line_search
 
 LOSSES = [losses.get(name) for name in losses.names()]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=losses.name_of)
 piecewise = pytest.mark.parametrize(
-    "loss", [loss for loss in LOSSES if isinstance(loss, PIECEWISE)], ids=losses.name_of
+    "loss", [loss for loss in LOSSES if isinstance(loss, PIECEWISE_LINEAR_SLOPE)], ids=losses.name_of
 )
 
 
@@ -103,6 +103,15 @@ def test_rounds_of_buckets_end_where_a_sort_would(loss, monkeypatch):
     sorted_at_once = line_search(problem, z, z_t, 10.0, -20.0)
     monkeypatch.setattr(module, "_FEW", 3)
     assert line_search(problem, z, z_t, 10.0, -20.0) == pytest.approx(sorted_at_once, rel=1e-13)
+
+
+def test_the_last_breakpoint_is_in_the_last_bucket():
+    grid = module._Grid(2.0, 5.0)
+    points = np.array([[2.0, 3.5, 5.0], [1.0, 10.0, 100.0], [0.0, 0.0, 7.0]])
+    assert grid.buckets(points).tolist() == [0, module._BUCKETS // 2, module._BUCKETS - 1]
+    changes = grid.changes(points)
+    assert changes.shape == (module._BUCKETS, 2)
+    assert changes[-1].tolist() == [100.0, 7.0]
 
 
 @piecewise

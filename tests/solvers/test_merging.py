@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin._jit import JIT_DISABLED
-from maxmargin.solvers import merging
-from maxmargin.solvers.merging import GoldenSection, LookupH, LookupWD, MergeTables, lookup, merge_position, merge_ratio
+from maxmargin.solvers.budget import merging
+from maxmargin.solvers.budget.merging import (
+    GoldenSection,
+    LookupH,
+    LookupWD,
+    MergeTables,
+    lookup,
+    merge_position,
+    merge_ratio,
+)
 
 GRID = 60 if JIT_DISABLED else merging.GRID
 E2 = np.exp(-2.0)
@@ -218,6 +226,13 @@ def test_ratio_falls_with_m_and_with_kappa(made):
     assert np.max(np.diff(ratio, axis=1)) < 0.0
 
 
+def test_at_one_half_the_lesser_of_two_values():
+    h, _ = merging.merge_functions([0.5, 0.5, 0.3, 0.7], [0.05, 0.9, 0.2, 0.2], GRID)
+    assert h[0] < 0.2
+    assert h[1] == pytest.approx(0.5, abs=1e-3)
+    assert h[2] + h[3] == pytest.approx(1.0, abs=1e-12)
+
+
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="at least 2 points"):
         merging.tables(1)
@@ -236,7 +251,7 @@ def test_plot_has_both_surfaces(tmp_path):
 
 
 def test_matplotlib_is_not_needed_for_anything_else():
-    program = "import sys, maxmargin.solvers.merging; sys.exit('matplotlib' in sys.modules)"
+    program = "import sys, maxmargin.solvers.budget.merging; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
 
 

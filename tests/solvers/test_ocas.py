@@ -10,8 +10,8 @@ from naive.ocas import ocas
 from maxmargin import Problem, losses, solve
 from maxmargin.data.generators import make_dense, make_text
 from maxmargin.solvers.base import Goal
-from maxmargin.solvers.cutting_plane import CuttingPlane
-from maxmargin.solvers.ocas import OCAS
+from maxmargin.solvers.planes.cutting_plane import CuttingPlane
+from maxmargin.solvers.planes.ocas import OCAS
 
 LOSSES = [losses.get(name) for name in losses.names()]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=losses.name_of)
@@ -19,11 +19,11 @@ every_loss = pytest.mark.parametrize("loss", LOSSES, ids=losses.name_of)
 
 @every_loss
 @pytest.mark.parametrize(("C", "mix"), [(0.7, 0.1), (50.0, 0.1), (0.7, 0.5), (0.7, 1.0)])
-def test_every_pass_is_that_of_the_paper(loss, C, mix):
+def test_every_iteration_is_that_of_the_paper(loss, C, mix):
     X, y = samples.sample(loss, n_rows=20, n_features=3)
     problem = Problem(X, y, C, loss)
     oracle = ocas(X, y, problem.cost, loss, mix=mix)
-    for passes, (w,) in enumerate(itertools.islice(oracle, 12), start=1):
+    for passes, w in itertools.islice(oracle, 1, 7):
         result = solve(problem, OCAS(mix), tol=0.0, max_iter=passes)
         np.testing.assert_allclose(result.w, w, rtol=1e-6, atol=1e-8)
 
@@ -36,7 +36,7 @@ def test_steps_with_costs_of_their_own_and_an_intercept(make):
     weight = np.random.default_rng(0).integers(0, 4, size=23).astype(float)
     problem = Problem(make(X), y, 0.7, loss, sample_weight=weight, bias=0.5)
     oracle = ocas(np.column_stack([X, np.full(23, 0.5)]), y, problem.cost, loss)
-    for passes, (w,) in enumerate(itertools.islice(oracle, 10), start=1):
+    for passes, w in itertools.islice(oracle, 1, 6):
         result = solve(problem, OCAS(), tol=0.0, max_iter=passes)
         np.testing.assert_allclose(result.w, w, rtol=1e-8, atol=1e-10)
 
@@ -47,12 +47,40 @@ def test_mix_is_a_share(mix):
         OCAS(mix)
 
 
+@pytest.mark.parametrize("epsilon", [1e-1, 1e-3])
+def test_the_stop_of_the_papers_experiments(epsilon):
+    """(F(w_b) - F_t(w_t)) / C <= epsilon at the first iteration where that is so, C the sum of all costs."""
+    X, y = samples.sample("hinge", n_rows=60, n_features=4)
+    problem, solver = Problem(X, y, 2.0, "hinge"), OCAS(epsilon=epsilon)
+    result = solve(problem, solver, tol=0.0, callbacks=[solver.is_satisfied])
+    assert result.stop_reason == "callback"
+    assert result.certificate.gap <= 1.000001 * epsilon * 120.0
+    before = solve(problem, OCAS(), tol=0.0, max_iter=result.passes - 2.0)
+    assert before.certificate.gap > epsilon * 120.0
+    with pytest.raises(ValueError, match="epsilon"):
+        OCAS(epsilon=-1.0)
+
+
 def test_outputs_stay_in_step_with_weights():
     """They are combined, never computed anew."""
     problem = Problem(*samples.sample("hinge", n_rows=300, n_features=12), 5.0, "hinge")
     result = solve(problem, OCAS(), tol=0.0, max_iter=200)
-    np.testing.assert_allclose(result.state.z, problem.decision(result.w), rtol=1e-11, atol=1e-11)
-    assert result.state.primal == pytest.approx(problem.primal(result.w), rel=1e-13)
+    np.testing.assert_allclose(result.state.best.z, problem.decision(result.w), rtol=1e-11, atol=1e-11)
+    assert result.state.best.primal == pytest.approx(problem.primal(result.w), rel=1e-13)
+
+
+@pytest.mark.parametrize("free_intercept", [False, True])
+def test_a_direction_that_is_rounding_leads_nowhere(free_intercept):
+    """At the optimum w_t and w_b differ by rounding; a long step would tear outputs and weights apart."""
+    X, y = samples.sample("epsilon_insensitive", n_rows=40)
+    problem = Problem(X, y, 0.5, "epsilon_insensitive", bias=1.0, penalize_intercept=not free_intercept)
+    best = solve(problem, OCAS(), tol=1e-13, max_iter=300)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        z_t = best.state.best.z + 1e-15 * rng.normal(size=40)
+        found = OCAS().best_on_line(problem, best.state, best.state.w + 1e-17 * rng.normal(size=6), z_t)
+        np.testing.assert_allclose(found.z, problem.decision(found.w), atol=1e-9)
+        assert found.primal == pytest.approx(problem.primal(found.w), rel=1e-9)
 
 
 def test_the_best_point_is_best_on_its_line():
@@ -60,13 +88,11 @@ def test_the_best_point_is_best_on_its_line():
     problem = Problem(*samples.sample("hinge", n_rows=100), 1.0, "hinge")
     solver = OCAS()
     state = solver.init_state(problem)
-    for iteration in range(1, 8):
-        before = state
-        while state.course.iterations < iteration:
-            state, before = solver.update(problem, state, Goal(0.0, state.course.visits / 100 + 0.5)), state
+    for _ in range(8):
+        state, before = solver.update(problem, state, Goal(0.0, np.inf)), state
         direction = before.w_t - before.w
         for step in np.linspace(0.0, 3.0, 61):
-            assert state.primal <= problem.primal(before.w + step * direction) * (1 + 1e-13)
+            assert state.best.primal <= problem.primal(before.w + step * direction) * (1 + 1e-13)
 
 
 @pytest.mark.parametrize(

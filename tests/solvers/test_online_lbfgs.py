@@ -8,10 +8,10 @@ import samples
 from naive.online_lbfgs import online_lbfgs
 
 from maxmargin import Problem, solve
-from maxmargin.solvers import online_lbfgs as module
 from maxmargin.solvers.base import Goal
-from maxmargin.solvers.lbfgs import LBFGS
-from maxmargin.solvers.online_lbfgs import OnlineLBFGS
+from maxmargin.solvers.newton.lbfgs import LBFGS
+from maxmargin.solvers.stochastic import online_lbfgs as module
+from maxmargin.solvers.stochastic.online_lbfgs import OnlineLBFGS
 
 SMOOTH = ["squared_hinge", "huber", "logistic", "squared_error", "squared_epsilon_insensitive"]
 

@@ -1,6 +1,7 @@
 """Stochastic gradient descent: what is particular to it, and `learn`. The rest is in `test_contract`."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,12 +10,16 @@ from naive.random import Xorshift
 from naive.sgd import calibrated, milestones, mixed, sgd, start_of_window, step
 
 from maxmargin import Problem, losses, solve
-from maxmargin.rows import as_rows
-from maxmargin.solvers import _in_passes
-from maxmargin.solvers import sgd as module
+from maxmargin.data.rows import as_rows
+from maxmargin.solvers import get
 from maxmargin.solvers.base import Goal
-from maxmargin.solvers.sgd import SGD, dual_point, learn, new_online_state, truncated_slope, widened_state
-from maxmargin.weights import dense
+from maxmargin.solvers.stochastic import solver as _solver
+from maxmargin.solvers.stochastic.averaged import dual_point
+from maxmargin.solvers.stochastic.online import learn, new_online_state, widened_state
+from maxmargin.solvers.stochastic.sgd import SGD
+from maxmargin.solvers.stochastic.truncation import truncated_slope
+from maxmargin.solvers.stochastic.weights import dense
+from maxmargin.solvers.visits import mix_rows, new_visits
 
 
 def noisy(n_rows=2000, n_features=8, seed=0):
@@ -38,6 +43,26 @@ def test_every_pass_is_that_of_a_naive_version(loss, variant):
         np.testing.assert_allclose(dual_point(problem, result.state), alpha, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("t0", ["typical", None])
+def test_svmsgd2_as_published_is_the_naive_version(loss, t0):
+    """Untruncated steps, the last iterate, and t0 by the formula or calibrated."""
+    X, y = samples.sample(loss, n_rows=23, n_features=4)
+    problem, solver = Problem(samples.csr(X), y, 0.2, loss), replace(get("svmsgd2"), t0=t0)
+    assert not solver.truncated
+    assert solver.average is False
+    oracle = sgd(X, y, problem.cost, problem.loss, 5, average=False, t0=t0, truncated=False)
+    for passes, (w, _) in enumerate(itertools.islice(oracle, 4), start=1):
+        np.testing.assert_allclose(solve(problem, solver, tol=0.0, max_iter=passes, seed=5).w, w, rtol=1e-9, atol=1e-11)
+
+
+def test_the_rate_of_svmsgd2_for_the_hinge():
+    """With |phi'| = 1, eta_0 = lambda^(-1/4), so t0 = lambda^(-3/4)."""
+    X, y = samples.sample("hinge", n_rows=20, n_features=4)
+    state = get("svmsgd2").init_state(Problem(X, y, 5.0, "hinge"))
+    assert state.t0 == pytest.approx(100.0**0.75)
+
+
 def test_many_rows_are_mixed_as_the_naive_version_does():
     """More rows than are mixed at a time, a last group that is not full, rows without a cost."""
     X, y = noisy(2500, 3)
@@ -50,8 +75,8 @@ def test_many_rows_are_mixed_as_the_naive_version_does():
 
 def test_an_order_is_random_and_has_every_row_once():
     rows = np.arange(5000, dtype=np.uint32)
-    order, ahead, stream = rows.copy(), rows.copy(), np.array([Xorshift(3).x], dtype=np.uint64)
-    module.mix(rows, order, ahead, stream)
+    problem = Problem(np.ones((5000, 1)), np.ones(5000), 1.0, "hinge")
+    order, ahead, *_ = mix_rows(problem, new_visits(problem, np.array([Xorshift(3).x], dtype=np.uint64)))
     assert order.tolist() == mixed(list(range(5000)), Xorshift(3))
     np.testing.assert_array_equal(np.sort(order), rows)
     np.testing.assert_array_equal(np.sort(ahead), rows)
@@ -67,7 +92,7 @@ def test_t0_is_that_of_a_naive_search(loss):
     """Also where the sample is not all of the rows."""
     X, y = samples.sample(loss, n_rows=1100, n_features=6)
     problem = Problem(X, y, 0.3, loss)
-    t0 = SGD().init_state(problem, seed=5).course.t0
+    t0 = SGD().init_state(problem, seed=5).t0
     unit = 0.3 * np.sum(X**2)
     assert t0 == pytest.approx(calibrated(X, y, problem.cost, problem.loss, list(range(1100)), Xorshift(5)))
     assert np.log2(t0 / unit) == pytest.approx(np.round(np.log2(t0 / unit)), abs=1e-9)
@@ -76,12 +101,12 @@ def test_t0_is_that_of_a_naive_search(loss):
 def test_t0_follows_the_units():
     """Features in other units, with a C to match, are the same problem: rates must be the same, too."""
     X, y = noisy(300)
-    one, other = (SGD().init_state(Problem(scale * X, y, 0.1 / scale**2, "hinge")).course.t0 for scale in (1.0, 1024.0))
+    one, other = (SGD().init_state(Problem(scale * X, y, 0.1 / scale**2, "hinge")).t0 for scale in (1.0, 1024.0))
     assert one == pytest.approx(other)
 
 
 def test_a_given_t0_is_taken():
-    assert SGD(t0=12.0).init_state(Problem(*noisy(30), 1.0, "hinge")).course.t0 == 12.0
+    assert SGD(t0=12.0).init_state(Problem(*noisy(30), 1.0, "hinge")).t0 == 12.0
 
 
 @pytest.mark.parametrize("loss", losses.names())
@@ -136,7 +161,7 @@ def test_the_dual_point_is_a_mean_of_slopes():
     problem, solver = Problem(X, y, 0.7, "hinge", sample_weight=1.0 + np.arange(100) % 3), SGD()
     state = solver.init_state(problem)
     for visits in range(10, 1000, 10):
-        if state.course.passes >= state.course.next_certificate:
+        if state.visits.count >= state.visits.next_certificate:
             state = solver.reconsider(problem, state, Goal(0.0, 99.0), None)
         state = solver.update(problem, state, Goal(0.0, visits / 100))
         alpha = dual_point(problem, state)
@@ -148,11 +173,11 @@ def test_pauses_change_nothing(monkeypatch):
     X, y = noisy(137)
     problem, solver = Problem(X, y, 0.1, "hinge"), SGD()
     whole = solve(problem, solver, tol=0.0, max_iter=9).state
-    monkeypatch.setattr(_in_passes, "_BLOCK", 50)
+    monkeypatch.setattr(_solver, "_BLOCK", 50)
     state, rng, n = solver.init_state(problem), np.random.default_rng(0), 0
-    while state.course.passes < 9:
+    while state.visits.count < 9 * 137:
         passes = solver.report(problem, state, Goal(0.0, 9.0)).passes
-        if passes >= state.course.next_certificate:
+        if 137 * passes >= state.visits.next_certificate:
             state = solver.reconsider(problem, state, Goal(0.0, 9.0), None)
         state, n = solver.update(problem, state, Goal(0.0, min(passes + rng.random() / 3, 9.0))), n + 1
     assert n > 40
@@ -172,17 +197,17 @@ def test_a_warm_start_goes_on_with_the_rate_or_finds_a_small_one():
     problem = Problem(X, y, 1.0, "hinge")
     first = solve(problem, SGD(), tol=0.0, max_iter=8)
     again = SGD().init_state(problem, start=first.state)
-    assert again.course.t0 == first.state.course.t0 + 4000
+    assert again.t0 == first.state.t0 + 4000
     cold, warm = (SGD().init_state(problem, start=start) for start in (None, solve(problem, "dual_cd", tol=1e-4)))
-    assert warm.course.t0 >= 4 * cold.course.t0
+    assert warm.t0 >= 4 * cold.t0
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"average": "best"}, "average must be \"suffix\", True or False; got 'best'"),
-        ({"t0": -1.0}, "t0 must be a number of steps, 0 or more, or None; got -1.0"),
-        ({"t0": np.inf}, "t0 must be a number of steps, 0 or more, or None; got inf"),
+        ({"t0": -1.0}, 't0 must be a number of steps, 0 or more, "typical" or None; got -1.0'),
+        ({"t0": np.inf}, 't0 must be a number of steps, 0 or more, "typical" or None; got inf'),
     ],
 )
 def test_bad_arguments(arguments, message):
@@ -239,7 +264,7 @@ def test_one_by_one_is_all_at_once(storage, bias):
     for other in (chunks, ones):
         assert other.w.tobytes() == whole.w.tobytes()
         assert other.last.tobytes() == whole.last.tobytes()
-        assert other.numbers.tobytes() == whole.numbers.tobytes()
+        assert other[2:] == whole[2:]  # what is counted
 
 
 def test_one_pass_learns():
@@ -269,7 +294,7 @@ def test_features_that_come_later(bias):
     assert late.t == 200
 
 
-def test_a_giant_among_the_rows_does_no_harm():
+def test_one_huge_row_does_no_harm():
     X, y = noisy(3000)
     X[30] *= 1e6
     rows, norms2 = as_rows(X)

@@ -8,7 +8,8 @@ import samples
 from naive.sgd_qn import sgd_qn
 
 from maxmargin import Problem, losses, solve
-from maxmargin.solvers.sgd_qn import SGDQN
+from maxmargin.solvers import get
+from maxmargin.solvers.stochastic.sgd_qn import SGDQN
 
 every_loss = pytest.mark.parametrize("loss", losses.names())
 
@@ -34,7 +35,12 @@ def test_every_option_is_that_of_the_naive_version(loss, make, options):
     for passes, (w, inverse) in enumerate(itertools.islice(oracle, 4), start=1):
         state = solve(problem, SGDQN(**options), tol=0.0, max_iter=passes, seed=3).state
         np.testing.assert_allclose(state.w, w, rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(state.t0 + state.course.visits + state.extra, inverse, rtol=1e-8)
+        np.testing.assert_allclose(state.t0 + state.visits.count + state.extra, inverse, rtol=1e-8)
+
+
+def test_the_published_one_has_a_name():
+    """The secant of the paper, cut at 100 lambda."""
+    assert get("sgd_qn_published") == SGDQN(skip=16, clip=100.0, estimate="secant")
 
 
 def test_an_intercept_and_weights_go_into_the_step_sizes():

@@ -9,14 +9,12 @@ from naive.lbfgs import inverse_hessian
 from naive.sub_lbfgs import best_mix, sub_lbfgs
 
 from maxmargin import Problem, losses, solve
-from maxmargin.solvers import _hessian as hessian
-from maxmargin.solvers import sub_lbfgs as module
-from maxmargin.solvers.base import Goal
-from maxmargin.solvers.lbfgs import latest_scale, remember
-from maxmargin.solvers.sub_lbfgs import SubLBFGS
+from maxmargin.solvers.newton import sub_lbfgs as module
+from maxmargin.solvers.newton.lbfgs import latest_scale, remember
+from maxmargin.solvers.newton.sub_lbfgs import SubLBFGS
+from maxmargin.solvers.newton.subgradients import find_direction, rows_at_kinks
 
 LOSSES = ["hinge", "epsilon_insensitive"]
-STORAGES = {"dense": np.asarray, "csr": samples.csr}
 
 both_losses = pytest.mark.parametrize("loss", LOSSES)
 
@@ -28,7 +26,7 @@ def test_every_pass_is_that_of_a_naive_version(loss, memory):
     X, y = samples.sample(loss, n_rows=25, n_features=4)
     problem, events = Problem(X, y, 1.0, loss), {}
     oracle = sub_lbfgs(X, y, problem.cost, problem.loss, memory=memory, events=events)
-    for passes, (w,) in enumerate(itertools.islice(oracle, 14), start=1):
+    for passes, w in itertools.takewhile(lambda point: point[0] <= 14, itertools.islice(oracle, 1, None)):
         result = solve(problem, SubLBFGS(memory), tol=0.0, max_iter=passes)
         np.testing.assert_allclose(result.w, w, rtol=1e-6, atol=1e-7)
     assert events["mixed"] > 2
@@ -53,12 +51,17 @@ def a_state_with_kinks(loss, n_kinks=5, seed=0):
     pairs = [(s, s + root.T @ (root @ s)) for s in rng.normal(size=(3, 8))]
     for s, change in pairs:
         state = state._replace(memory=remember(state.memory, s, change))
-    while state.course.phase != module._SUBGRADIENT:
-        state = solver.update(problem, state, Goal(0.0, 1.0))
-    module._add_subgradient(problem, state, 0, 30, 1)
-    np.negative(state.at_w.v, out=state.at_w.v)
+    state = module._evaluated(problem, state)
     B = inverse_hessian(pairs, latest_scale(state.memory), 8)
     return solver, problem, state, B
+
+
+def kinks_of(problem, state):
+    return rows_at_kinks(problem, state.z, state.tolerance, module._alpha_at_w(problem, state))
+
+
+def find(solver, state, kinks):
+    return find_direction(state.memory, state.w - state.at_w.v, kinks, solver.subgradients)
 
 
 def all_subgradients(problem, state, kinks):
@@ -75,9 +78,9 @@ def all_subgradients(problem, state, kinks):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_direction_is_the_best_that_the_worst_subgradient_allows(loss, seed):
     solver, problem, state, B = a_state_with_kinks(loss, seed=seed)
-    kinks = module._rows_at_kinks(problem, state.z, state.tolerance)
+    kinks = kinks_of(problem, state)
     np.testing.assert_array_equal(kinks.which, range(5))
-    direction, n = module._find_direction(solver, problem, state, kinks)
+    direction, n = find(solver, state, kinks)
     every = np.array(list(all_subgradients(problem, state, kinks)))
     assert n <= len(every)
     assert direction.slope == pytest.approx(max(every @ direction.p), rel=1e-9)
@@ -99,13 +102,10 @@ def test_no_direction_leads_downhill_at_the_optimum(loss):
     problem, solver = Problem(X, y, 1.0, loss), SubLBFGS()
     best = solve(problem, "interior_point", tol=1e-13)
     state = solver.init_state(problem)._replace(w=best.w, tolerance=1e-5)
-    while state.course.phase != module._SUBGRADIENT:
-        state = solver.update(problem, state, Goal(0.0, 1.0))
-    module._add_subgradient(problem, state, 0, 50, 1)
-    np.negative(state.at_w.v, out=state.at_w.v)
-    kinks = module._rows_at_kinks(problem, state.z, state.tolerance)
+    state = module._evaluated(problem, state)
+    kinks = kinks_of(problem, state)
     assert len(kinks.which) > 0
-    direction, _ = module._find_direction(solver, problem, state, kinks)
+    direction, _ = find(solver, state, kinks)
     assert direction.slope > -1e-6 * np.linalg.norm(state.w - state.at_w.v) ** 2
     # And that is the proof: the mixture's alpha is optimal.
     state = module._mix(problem, state, kinks, direction)
@@ -141,7 +141,7 @@ def test_the_objective_never_grows_nor_does_the_bound_fall(loss):
 
     solve(Problem(X, y, 10.0, loss), SubLBFGS(), tol=1e-6, callbacks=[look])
     primal = np.array([value for value in primal if np.isfinite(value)])
-    assert len(primal) > 20
+    assert len(primal) > 12
     assert np.all(np.diff(primal) <= 1e-12 * primal[1:])
     assert np.all(np.diff(dual) >= -1e-12 * np.abs(dual[1:]))
 
@@ -175,8 +175,7 @@ def test_rows_at_kinks_are_no_large_part_of_all(monkeypatch):
     X = 1e-3 * rng.normal(size=(2000, 5)) + np.array([1.0, 0, 0, 0, 0])  # all rows meet the margin at once
     y = np.ones(2000)
     sizes = []
-    find = module._find_direction
-    monkeypatch.setattr(module, "_find_direction", lambda *a: sizes.append(len(a[3].which)) or find(*a))
+    monkeypatch.setattr(module, "find_direction", lambda *a: sizes.append(len(a[2].which)) or find_direction(*a))
     result = solve(Problem(X, y, 1.0, "hinge"), SubLBFGS(), tol=1e-4, max_iter=100)
     assert result.stop_reason == "converged"
     assert 0 < max(sizes) <= 250
@@ -209,43 +208,25 @@ def test_starts_at_the_answers_of_others(loss):
     assert smaller.stop_reason == "converged"
 
 
-@both_losses
-def test_pauses_change_nothing(loss):
-    """Wherever a run pauses, in the middle of a pass or of a direction's account, it goes on to the same bits."""
-    X, y = samples.sample(loss, n_rows=37)
-    problem, solver = Problem(X, y, 2.0, loss, bias=1.0), SubLBFGS()
-    goal = Goal(1e-8, np.inf)
-    whole, state = (solver.init_state(problem) for _ in range(2))
-    while not solver.report(problem, whole, goal).believes:
-        whole = solver.update(problem, whole, goal)
-    rng, debts = np.random.default_rng(0), set()
-    while not solver.report(problem, state, goal).believes:
-        passes = solver.report(problem, state, goal).passes
-        state = solver.update(problem, state, Goal(1e-8, passes + rng.random() / 2))
-        debts.add(state.course.debt)
-    assert max(debts) > 0
-    assert state.w.tobytes() == whole.w.tobytes()
-    assert state.alpha.tobytes() == whole.alpha.tobytes()
-    assert state.course == whole.course
+def test_features_of_very_different_size_and_a_large_C():
+    """Pairs that rounding has spoilt make no direction."""
+    rng = np.random.default_rng(133)
+    X = rng.normal(size=(30, 40)) * (rng.random((30, 40)) < 0.2) * 10 ** rng.uniform(-3, 3, 40)
+    y = np.where(X @ rng.normal(size=40) > 0.0, 1.0, -1.0)
+    result = solve(Problem(X, y, 1000.0, "hinge", bias=1.0), SubLBFGS(), tol=1e-9, max_iter=400)
+    assert np.isfinite(result.w).all()
+    assert np.isfinite(result.certificate).all()
+    solver, problem, state, _ = a_state_with_kinks("hinge")
+    state.memory.sy[:3] *= -1e-3  # then g'B g is negative
+    direction, _ = find(solver, state, kinks_of(problem, state))
+    assert np.isfinite(direction.p).all()
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-def test_any_number_of_threads_gives_the_same_bits(storage, monkeypatch):
-    monkeypatch.setattr(hessian, "_LEAST_BLOCK", 1000)  # so that little data is divided, too
-    monkeypatch.setattr(module, "_BLOCK", 50_000)
-    X, y = samples.sample("hinge", n_rows=3000, n_features=12)
-    problem = Problem(STORAGES[storage](X), y, 0.1, "hinge")
-    one, two, three = (solve(problem.with_jobs(n_jobs), SubLBFGS(), tol=1e-5) for n_jobs in (1, 2, 3))
-    assert one.stop_reason == "converged"
-    assert one.w.tobytes() == two.w.tobytes() == three.w.tobytes()
-    assert one.alpha.tobytes() == two.alpha.tobytes() == three.alpha.tobytes()
-
-
-def test_rounding_does_not_end_it():
-    """Asked for more than floating point has, it goes on to its last pass, and what it says is true."""
+def test_rounding_ends_it():
+    """Asked for more than floating point has, it gives up, and what it says is true."""
     X, y = samples.sample("hinge", n_rows=30)
     problem = Problem(X, y, 1.0, "hinge")
-    result = solve(problem, SubLBFGS(), tol=0.0, max_iter=150)
-    assert result.passes == 150
+    result = solve(problem, SubLBFGS(), tol=0.0, max_iter=2000)
+    assert result.stop_reason in ("stalled", "max_iter", "rounding")
     assert result.history["restarts"][-1] > 1
     assert result.certificate.relative_gap < 1e-9

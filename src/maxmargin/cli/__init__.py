@@ -20,13 +20,16 @@ from maxmargin import __version__
 from maxmargin.cli._console import BAD_INPUT, BAD_USAGE, BROKEN_PIPE, INTERRUPTED, UsageError, complain
 
 _COMMANDS = {
-    "train": "train a linear classifier on svmlight data",
+    "train": "train a classifier or a regression on text, a table or a store",
     "select": "choose C by cross validation, for little more than one training",
     "predict": "write the predicted label of every row",
     "evaluate": "accuracy, precision, recall and ROC AUC of a model",
-    "info": "what is in a data or model file",
+    "info": "what is in a data or model file, or in a store",
+    "pack": "put data of any size into a store on disk, to train from it",
     "convert": "write a model in LIBLINEAR's or LIBSVM's format",
+    "export": "write a model as ONNX or C source, to predict without Python",
     "solvers": "the solvers, and the losses they take",
+    "warmup": "compile beforehand what first trainings would wait for",
     "demo": "see it work on built-in data, in a few seconds",
 }
 _EPILOG = "commands:\n" + "\n".join(f"  {name:<10}{purpose}" for name, purpose in _COMMANDS.items())
@@ -73,6 +76,9 @@ def _guarded(argv: list[str]) -> int:
         return INTERRUPTED
     except (ValueError, OSError, MemoryError) as error:
         return _explain(error)
+    except ImportError as error:  # a library that is not there, or for which memory does not suffice
+        complain(f"cannot load what is needed: {error}")
+        return BAD_INPUT
 
 
 def _run(argv: list[str]) -> int:

@@ -19,15 +19,16 @@ from maxmargin.cli._console import (
     told_warnings,
     working,
 )
+from maxmargin.cli._kernel import describe as describe_machine
 from maxmargin.cli._report import describe
 from maxmargin.parallel import effective_n_jobs, map_ordered
-from maxmargin.solvers.base import catch_interrupt
+from maxmargin.solvers.interrupts import catch_interrupt
 
 if TYPE_CHECKING:
-    from maxmargin.estimators._base import LinearEstimator
+    pass
 
 
-def cross_validate(estimator: LinearEstimator, X: Any, y: np.ndarray, arguments: argparse.Namespace) -> int:
+def cross_validate(estimator: Any, X: Any, y: np.ndarray, arguments: argparse.Namespace) -> int:
     """Predict each fold by a model of the others; print LIBLINEAR's line, or lines."""
     is_regressor = not hasattr(estimator, "decision_function")
     fold_of_row = stratified_folds(np.zeros(len(y)) if is_regressor else y, arguments.folds, arguments.seed)
@@ -46,7 +47,8 @@ def cross_validate(estimator: LinearEstimator, X: Any, y: np.ndarray, arguments:
             fold_estimator.fit(X, y, sample_weight=np.where(held_out, 0.0, 1.0))
             seconds = time.perf_counter() - begun
             predicted[held_out] = fold_estimator.predict(X[held_out])
-            fit = describe(fold_estimator, X)
+            tell = describe if hasattr(estimator, "loss") else describe_machine
+            fit = tell(fold_estimator, X)
             kept = "primal", "dual", "relative_gap", "passes", "stop_reason", "solver"
             quality = _quality(y[held_out], predicted[held_out], is_regressor)
             return quality | {"seconds": seconds} | {name: fit[name] for name in kept}

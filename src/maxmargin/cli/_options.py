@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from typing import Any
 
 
 def add_data_options(parser: argparse._ActionsContainer) -> None:
@@ -13,13 +14,37 @@ def add_data_options(parser: argparse._ActionsContainer) -> None:
         "--first-index",
         type=int,
         choices=(0, 1),
-        help="what feature indices count from (default: 0 if an index 0 occurs, else 1)",
+        help="what feature indices count from (default: as in the model, or 0 if an index 0 occurs, else 1)",
+    )
+    parser.add_argument("--format", choices=("svmlight", "csv"), help="of the data (csv: names in .csv, .tsv)")
+    parser.add_argument(
+        "--label",
+        metavar="COLUMN",
+        help="of a table: the labels, by name or counted from 1 (default: label, target, class or y, else the first)",
+    )
+
+
+def add_memory_option(parser: argparse._ActionsContainer) -> None:
+    """What every command that reads a store takes."""
+    parser.add_argument(
+        "--memory", type=size, default="2G", metavar="SIZE", help="memory for the rows of a store, such as 500M (2G)"
     )
 
 
 def add_json_option(parser: argparse._ActionsContainer) -> None:
     """For programs that read the output."""
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, nothing else")
+
+
+def size(text: str) -> str:
+    """A number of bytes, perhaps with a unit."""
+    from maxmargin.data.sizes import as_bytes
+
+    try:
+        as_bytes(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size, like 500M or 2G") from None
+    return text
 
 
 def number(text: str) -> float:
@@ -89,11 +114,14 @@ def jobs(text: str) -> int:
     return value
 
 
-def class_weight(text: str) -> tuple[float, float] | str:
+def class_weight(text: str) -> tuple[Any, float] | str:
     """``LABEL=WEIGHT`` or ``balanced``."""
     if text == "balanced":
         return text
     label, equals, weight = text.rpartition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"expected LABEL=WEIGHT or balanced, got {text!r}")
-    return number(label), positive(weight)
+    try:
+        return number(label), positive(weight)
+    except argparse.ArgumentTypeError:
+        return label, positive(weight)  # a word

@@ -38,6 +38,7 @@ _IN_MEMORY = {
     "max_time": "--max-time; Ctrl-C ends the training and keeps the model",
     "max_iter": "--max-iter: give --passes",
     "seed": "--seed: a stream has an order of its own",
+    "plot": "--plot: nothing is certified",
     "checkpoint": "--checkpoint",
     "folds": "-v: cross validation needs the data in memory; --holdout tells the loss on rows that are not learnt from",
 }
@@ -73,6 +74,10 @@ def check_options(arguments: argparse.Namespace, parser: argparse.ArgumentParser
         for name, what in _IN_MEMORY.items():
             if getattr(arguments, name) != parser.get_default(name):
                 raise UsageError(f"--stream does not go with {what}")
+        if arguments.type == "4":
+            raise UsageError("--stream does not go with -s 4: each class is learnt against the rest")
+        if arguments.format == "csv" or arguments.label:
+            raise UsageError("--stream reads svmlight text, not tables")
         if penalty != "l2":
             raise UsageError(f"--stream does not go with the {penalty.upper()} penalty of -s {arguments.type}")
         return
@@ -85,7 +90,7 @@ def train(
     arguments: argparse.Namespace, loss: str | None, class_weight: Any, data_paths: list[str], model_path: str
 ) -> int:
     """Train, write the model, and tell what came out; the exit code."""
-    from maxmargin.solvers.base import catch_interrupt
+    from maxmargin.solvers.interrupts import catch_interrupt
 
     check_writable(model_path, over_models_only=True)
     estimator = _estimator(arguments, loss, class_weight)
@@ -153,6 +158,7 @@ def _fit(estimator: OnlineSVC, paths: list[str], arguments: argparse.Namespace) 
         dtype=arguments.dtype,
         zero_based="auto" if arguments.first_index is None else arguments.first_index == 0,
         n_jobs=arguments.jobs,
+        labels="auto",
     )
     try:
         estimator.fit(stream)

@@ -7,6 +7,7 @@ one row of each class, that the decision values put in the right order.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli import _options as options
@@ -20,7 +21,7 @@ from maxmargin.cli._console import (
     print_json,
     print_table,
 )
-from maxmargin.cli._files import data_name, read_data_for, read_model
+from maxmargin.cli._files import check_roles, data_name, read_data_for, read_model, read_store_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,21 +29,23 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options."""
-    parser.add_argument("data", metavar="DATA", help="svmlight text, plain or compressed, - for stdin")
+    parser.add_argument("data", metavar="DATA", help="svmlight text or .csv, maybe compressed, - for stdin; or a store")
     parser.add_argument("model", metavar="MODEL", help="what train has written")
     options.add_data_options(parser)
+    options.add_memory_option(parser)
     options.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict and compare."""
     with announced_compilation(quiet=False):
+        check_roles(arguments.data, arguments.model)
         model = read_model(arguments.model)
-        X, y = read_data_for(model, arguments.data, arguments)
-        predicted = model.predict(X)
-        if not hasattr(model, "classes_"):
-            return _tell_errors(y, predicted, arguments)
-        scores = model.decision_function(X)
+        store = read_store_for(model, arguments.data, arguments)
+        chunks = [read_data_for(model, arguments.data, arguments)] if store is None else store
+        y, predicted, scores = _outcome(model, chunks, data_name(arguments.data))
+    if scores is None:
+        return _tell_errors(y, predicted, arguments)
     report = {
         "data": data_name(arguments.data),
         "model": arguments.model,
@@ -57,6 +60,21 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(report)
     return DONE
+
+
+def _outcome(model: Any, chunks: Iterable[Any], name: str) -> tuple[Any, Any, Any]:
+    """What is true, what is predicted and, by a classifier, the decision values."""
+    import numpy as np
+
+    truth, predicted, scores = [], [], []
+    for X, y, *_ in chunks:
+        if y is None:
+            raise ValueError(f"{name}: has no labels to compare with; predict needs none")
+        truth.append(y)
+        predicted.append(model.predict(X))
+        if hasattr(model, "classes_"):
+            scores.append(model.decision_function(X))
+    return np.concatenate(truth), np.concatenate(predicted), np.concatenate(scores) if scores else None
 
 
 def _tell_errors(y: np.ndarray, predicted: np.ndarray, arguments: argparse.Namespace) -> int:
@@ -84,7 +102,7 @@ def by_class(y: np.ndarray, predicted: np.ndarray) -> list[dict[str, Any]]:
                 "predicted": n_predicted,
                 "precision": n_both / n_predicted if n_predicted else 0.0,
                 "recall": n_both / n_true if n_true else 0.0,
-                "f1": 2.0 * n_both / (n_true + n_predicted),
+                "f1": 2.0 * n_both / max(1, n_true + n_predicted),
             }
         )
     return table

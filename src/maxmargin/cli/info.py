@@ -1,11 +1,12 @@
 """Tell what is in FILE.
 
-FILE is data (svmlight text, plain or compressed, - for stdin) or a model (of maxmargin or LIBLINEAR).
+FILE is data (svmlight text, plain or compressed, - for stdin), a store, or a model (of maxmargin or LIBLINEAR).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 from maxmargin.cli import _options as options
@@ -19,7 +20,7 @@ from maxmargin.cli._console import (
     print_json,
 )
 from maxmargin.cli._files import data_name, is_model, read_data
-from maxmargin.cli._report import certified, listed
+from maxmargin.cli._report import listed
 
 _CLASSES_SHOWN = 10
 
@@ -33,12 +34,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look and tell."""
+    if arguments.file != "-" and os.path.isdir(arguments.file):
+        return _tell_of_store(arguments)
     with announced_compilation(quiet=False):
         facts = _of_model(arguments.file) if is_model(arguments.file) else _of_data(arguments)
     if arguments.json:
         print_json(facts)
     else:
         print_facts(_in_words(facts))
+    return DONE
+
+
+def _tell_of_store(arguments: argparse.Namespace) -> int:
+    from maxmargin.cli.pack import store_facts, store_in_words
+    from maxmargin.data.store import open_store
+
+    store = open_store(arguments.file)
+    store.verify()
+    if arguments.json:
+        print_json(store_facts(store))
+    else:
+        print_facts(store_in_words(store_facts(store)) | {"checksums": "all blocks are sound"})
     return DONE
 
 
@@ -49,6 +65,10 @@ def _of_data(arguments: argparse.Namespace) -> dict[str, Any]:
     import numpy as np
 
     X, y = read_data(arguments.file, arguments)
+    if not hasattr(X, "indptr"):
+        from scipy.sparse import csr_matrix
+
+        X = csr_matrix(X)
     n_rows, n_features = X.shape
     labels, counts = np.unique(y, return_counts=True)
     sizes = np.diff(X.indptr)
@@ -71,45 +91,65 @@ def _of_data(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _of_model(path: str) -> dict[str, Any]:
-    import numpy as np
-
-    from maxmargin.models import is_liblinear, read_liblinear, read_model
-    from maxmargin.models.estimator import load
+    from maxmargin.models import is_liblinear, is_libsvm, read_liblinear
+    from maxmargin.models.contents import read_content
+    from maxmargin.models.predictor import open_model
 
     if is_liblinear(path):
         linear = read_liblinear(path)
         labels = None if linear.classes is None else [label_value(label) for label in linear.classes]
         made: dict[str, Any] = {"file": path, "kind": linear.solver_type, "made_by": "LIBLINEAR, or for it"}
         return made | {"labels": labels, **_weights(linear.coef, linear.intercept), "bias": linear.bias}
-    stored = read_model(path)
-    made = {"file": path, "kind": stored.kind, "made_by": f"maxmargin {stored.written_by}"}
-    if stored.kind == "checkpoint":
+    if is_libsvm(path):
+        model = open_model(path)
+        made = {"file": path, "kind": model.kind, "made_by": "LIBSVM, or for it"}
+        return made | _of_predictor(model)
+    content = read_content(path, with_solvers=False)
+    made = {"file": path, "kind": content.kind, "made_by": f"maxmargin {content.written_by}"}
+    if content.kind == "checkpoint":
         return made
-    estimator = load(path)
-    if hasattr(estimator, "support_vectors_"):
-        return made | _of_kernel_machine(estimator)
-    made |= {"labels": [label_value(k) for k in estimator.classes_] if hasattr(estimator, "classes_") else None}
-    made |= _weights(np.atleast_2d(estimator.coef_), estimator.intercept_)
-    if not hasattr(estimator, "certificate_"):  # learnt from a stream
-        learnt = {"rows_learnt": estimator.t_, "stop_reason": estimator.stop_reason_, "passes": estimator.n_iter_}
-        return made | learnt | {"parameters": _chosen(estimator)}
-    return (
-        made
-        | certified(estimator)
-        | {"stop_reason": estimator.stop_reason_, "passes": estimator.n_iter_, "solver": estimator.solver_.name}
-        | {"parameters": _chosen(estimator)}
-    )
+    return made | {"sha256": content.sha256} | _of_predictor(open_model(path))
 
 
-def _of_kernel_machine(estimator: Any) -> dict[str, Any]:
+def _of_predictor(model: Any) -> dict[str, Any]:
+    """What a model says of itself."""
+    import numpy as np
+
+    tree = model.tree
+    facts: dict[str, Any] = {
+        "labels": [label_value(label) for label in model.classes_] if hasattr(model, "classes_") else None,
+        "first_index": model.first_index,
+    }
+    if hasattr(model, "support_vectors_"):
+        facts |= {
+            "features": model.n_features_in_,
+            "kernel": repr(model.kernel_),
+            "support_vectors": model.support_vectors_.shape[0],
+            "intercepts": model.intercept_.tolist(),
+        }
+    else:
+        facts |= _weights(np.atleast_2d(model.coef_), model.intercept_)
+    training = tree.get("training", {})
+    if "stream" in tree:
+        facts["rows_learnt"] = int(tree["stream"]["n_seen"])
+    elif "solver" in training:
+        facts |= _certified(training["certificates"]) | {"solver": training["solver"].name}
+    if training:
+        facts |= {"stop_reason": str(training["stop_reason"]), "passes": int(np.max(training["n_iter"]))}
+    if tree["params"]:
+        facts["parameters"] = _chosen(tree)
+    return facts
+
+
+def _certified(certificates: Any) -> dict[str, float]:
+    """The bounds on the optimum: with more than two classes their sums, and the worst relative gap."""
+    from maxmargin.problem import Certificate
+
+    each = [Certificate(*map(float, numbers[:3])) for numbers in certificates]
     return {
-        "labels": [label_value(label) for label in estimator.classes_],
-        "features": estimator.n_features_in_,
-        "support_vectors": len(estimator.support_vectors_),
-        "intercepts": estimator.intercept_.tolist(),
-        "stop_reason": estimator.stop_reason_,
-        "passes": estimator.n_iter_,
-        "parameters": _chosen(estimator),
+        "primal": sum(certificate.primal for certificate in each),
+        "dual": sum(certificate.dual for certificate in each),
+        "relative_gap": max(certificate.relative_gap for certificate in each),
     }
 
 
@@ -124,11 +164,10 @@ def _weights(coef: Any, intercept: Any) -> dict[str, Any]:
     }
 
 
-def _chosen(estimator: Any) -> dict[str, Any]:
+def _chosen(tree: dict[str, Any]) -> dict[str, Any]:
     """C or alpha, and loss, and the other parameters that are not as they are by default."""
-    defaults = type(estimator)().get_params(deep=False)
-    given = estimator.get_params(deep=False).items()
-    return {name: _plain(value) for name, value in given if name in ("C", "alpha", "loss") or value != defaults[name]}
+    names = {"C", "alpha", "loss"} | set(tree.get("chosen", tree["params"]))
+    return {name: _plain(value) for name, value in tree["params"].items() if name in names}
 
 
 def _plain(value: Any) -> Any:
@@ -151,9 +190,11 @@ def _in_words(facts: dict[str, Any]) -> dict[str, str]:
         words["classes"] = listed(facts["labels"])
     if "support_vectors" in facts:
         words["support"] = counted(facts["support_vectors"], "vector")
+        words["kernel"] = facts["kernel"]
+    if "support_vectors" in facts and "passes" in facts:
         words["training"] = f"{counted(facts['passes'], 'pass')}, {facts['stop_reason']}"
         words["parameters"] = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
-    else:
+    if "weights" in facts:
         words["weights"] = f"{facts['nonzero_weights']:,} of {facts['weights']:,} are not zero"
     words["features"] = f"{facts['features']:,}"
     if len(facts["intercepts"]) == 1:

@@ -1,7 +1,7 @@
 """Choose C by cross validation; train with it on all rows and write MODEL, if it is named.
 
-Every fold solves the problem for all C of the grid, one after the other and each to a proven gap of TOL: with cutting
-planes (--solver ocas) that takes about as long as the largest C alone. Ctrl-C ends this early, with exit code 130.
+Every fold solves the problem for all C of the grid, one after the other and each to a proven gap of TOL, from where the
+one before has ended: that takes little more time than the largest C alone. Ctrl-C ends this early, with exit code 130.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from maxmargin.cli._console import (
     print_table,
     told_warnings,
 )
-from maxmargin.cli._files import LIBLINEAR_TYPES, check_writable, data_name, read_data, write_liblinear_model
+from maxmargin.cli._files import (
+    LIBLINEAR_TYPES,
+    check_plot,
+    check_writable,
+    data_name,
+    read_data,
+    write_liblinear_model,
+)
 from maxmargin.cli._report import describe
 
 if TYPE_CHECKING:
@@ -81,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
     way = parser.add_argument_group("the way to the solution")
-    way.add_argument("--solver", metavar="NAME", help='ocas (the default), ...: see "maxmargin solvers"')
+    way.add_argument("--solver", default="auto", metavar="NAME", help='see "maxmargin solvers" (auto)')
     way.add_argument(
         "-e",
         "--tol",
@@ -124,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
     if model_path is not None:
         check_writable(model_path, over_models_only=True)
     if arguments.plot is not None:
-        _check_plot(arguments.plot)
+        check_plot(arguments.plot)
     _check_choices(arguments)
 
     with announced_compilation(arguments.quiet):
@@ -153,25 +160,11 @@ def _paths(arguments: argparse.Namespace) -> tuple[list[str], str | None]:
     return paths, output
 
 
-def _check_plot(path: str) -> None:
-    """Find out before the work that its picture could not be drawn."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("--plot takes matplotlib: pip install maxmargin[plot]") from error
-    kinds = Figure().canvas.get_supported_filetypes()
-    if path.rpartition(".")[2].lower() not in kinds:
-        raise UsageError(f"--plot {path}: the name must end in one of .{', .'.join(sorted(kinds))}")
-    check_writable(path)
-
-
 def _check_choices(arguments: argparse.Namespace) -> None:
     """Refuse what cannot work before the data are read."""
     from maxmargin.estimators._parameters import classifier_loss, solver_for
-    from maxmargin.paths import scorer_for
+    from maxmargin.selection.scoring import scorer_for
 
-    if arguments.solver is None:
-        arguments.solver = "ocas" if arguments.penalty == "l2" else "auto"
     try:
         solver_for(arguments.solver, classifier_loss(arguments.loss, arguments.penalty), arguments.penalty)
     except ValueError as error:  # it lists the choices
@@ -229,8 +222,8 @@ def _select(
     estimator: LinearSVCCV, X: Any, y: Any, model_path: str | None, arguments: argparse.Namespace
 ) -> tuple[dict[str, Any], int]:
     """Choose and train, write what is to be written, and tell what came out, with the exit code."""
-    from maxmargin.paths import scoring_name
-    from maxmargin.solvers.base import catch_interrupt
+    from maxmargin.selection.scoring import scoring_name
+    from maxmargin.solvers.interrupts import catch_interrupt
 
     with catch_interrupt():  # from here on Ctrl-C ends the training, not the writing
         with told_warnings() as warnings:
@@ -248,19 +241,20 @@ def _select(
         if arguments.plot is not None:
             estimator.plot().savefig(arguments.plot, dpi=144)
         if is_interrupted:
-            complain("interrupted; the cross validation is not complete, and neither is the choice of C", kind="")
-    table = estimator.cv_results_
+            done = f"{len(estimator.scores_)} of {arguments.folds} folds were complete"
+            complain(f"interrupted; the cross validation is not: {done}, and C is the choice of these", kind="")
+    table, n_folds = estimator.cv_results_, len(estimator.scores_)
     columns = {"C": "param_C", "mean": "mean_test_score", "deviation": "std_test_score", "relative_gap": "relative_gap"}
     candidates = [{name: float(table[key][k]) for name, key in columns.items()} for k in range(len(estimator.Cs_))]
     for each, seconds_of_fold, passes in zip(candidates, table["mean_fit_time"], table["mean_passes"]):
-        each |= {"seconds": arguments.folds * float(seconds_of_fold), "passes": arguments.folds * float(passes)}
+        each |= {"seconds": n_folds * float(seconds_of_fold), "passes": n_folds * float(passes)}
     report = {
         "model": model_path,
         "plot": arguments.plot,
         "seconds": seconds,
         "scoring": scoring_name(arguments.scoring, len(estimator.classes_)),
         "score": estimator.best_score_,
-        "folds": arguments.folds,
+        "folds": n_folds,
         "grid": candidates,
         **describe(model, X),
     }

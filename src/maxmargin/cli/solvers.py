@@ -15,14 +15,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask each solver."""
-    from maxmargin import losses, solvers
+    from maxmargin import losses, penalties, solvers
 
     found = [
         {
             "name": name,
             "about": (solvers.get(name).__doc__ or "").strip().partition("\n")[0],
             "losses": [losses.name_of_type(tag) for tag in solvers.get(name).losses],
-            "penalties": list(solvers.get(name).penalties),
+            "penalties": [penalties.name_of(tag()) for tag in solvers.get(name).penalties],
         }
         for name in solvers.names()
     ]
@@ -32,8 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"solvers": found, "losses_without_solver": orphans})
         return DONE
     for solver in found:
-        penalties = "" if solver["penalties"] == ["l2"] else f"; penalties: {', '.join(solver['penalties'])}"
-        print(f"{solver['name']}\n  {solver['about']}\n  losses: {', '.join(solver['losses'])}{penalties}\n")
+        others = "" if solver["penalties"] == ["l2"] else f"; penalties: {', '.join(solver['penalties'])}"
+        print(f"{solver['name']}\n  {solver['about']}\n  losses: {', '.join(solver['losses'])}{others}\n")
     print("auto, the default, chooses among those that take the loss, and changes to another if one stalls.")
     if orphans:
         print(f"no solver yet: {', '.join(orphans)}")

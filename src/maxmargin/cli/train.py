@@ -2,8 +2,10 @@
 
 Minimises 1/2 |w|^2 + C sum_i loss(y_i (x_i'w + b)), LIBLINEAR's objective, until it is proven that the objective is
 within TOL of the optimum. The loss decides what is trained: epsilon_insensitive, say, is that of a regressor. Ctrl-C
-ends the training early: the model found so far is written, and the exit code is 130. With --stream, DATA may be larger
-than memory: a classifier learns from its rows as they are read.
+ends the training early: the model found so far is written, and the exit code is 130.
+
+Data larger than memory: pack them first (maxmargin pack), and DATA is the store; the answer is as exact as in memory.
+Or, with --stream, a classifier learns from the rows of DATA as they are read.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli import _kernel as kernel_machines
+from maxmargin.cli import _machines as machines
 from maxmargin.cli import _options as options
 from maxmargin.cli import _stream as streams
 from maxmargin.cli._console import (
@@ -22,22 +26,31 @@ from maxmargin.cli._console import (
     announced_compilation,
     complain,
     label_text,
-    on_a_terminal,
     print_facts,
     print_json,
     told_warnings,
 )
-from maxmargin.cli._files import LIBLINEAR_TYPES, check_writable, data_name, read_data, write_liblinear_model
-from maxmargin.cli._report import describe, in_words
+from maxmargin.cli._estimators import class_weight_of, estimator_for, is_regression
+from maxmargin.cli._files import (
+    LIBLINEAR_TYPES,
+    check_plot,
+    check_writable,
+    data_name,
+    read_data,
+    read_store,
+    write_liblinear_model,
+)
+from maxmargin.cli._report import describe, draw, in_words
 
 if TYPE_CHECKING:
-    from maxmargin import LinearSVC, LinearSVR
+    pass
 
 _TYPES = {  # LIBLINEAR's numbers, option -s: loss and penalty
     "0": ("logistic", "l2"),
     "1": ("squared_hinge", "l2"),
     "2": ("squared_hinge", "l2"),
     "3": ("hinge", "l2"),
+    "4": ("hinge", "l2"),  # all classes in one problem, of Crammer and Singer
     "5": ("squared_hinge", "l1"),
     "6": ("logistic", "l1"),
     "7": ("logistic", "l2"),
@@ -45,7 +58,7 @@ _TYPES = {  # LIBLINEAR's numbers, option -s: loss and penalty
     "12": ("squared_epsilon_insensitive", "l2"),
     "13": ("epsilon_insensitive", "l2"),
 }
-_OTHER_TYPES = {"4": "the multi-class method of Crammer and Singer", "21": "a one-class model"}
+_OTHER_TYPES = {"21": "a one-class model"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,8 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="+",
         metavar="DATA [MODEL]",
-        help="svmlight text, plain or .gz .bz2 .xz .zst, - for stdin; and the file to write (default: DATA's name "
-        "with .model, in the current directory)",
+        help="svmlight text or .csv, plain or .gz .bz2 .xz .zst, - for stdin; and the file to write (default: DATA's "
+        "name with .model, in the current directory)",
     )
     parser.add_argument("-o", "--output", metavar="MODEL", help="the file to write; then every path is DATA")
 
@@ -70,8 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-s",
         dest="type",
         metavar="TYPE",
-        help="LIBLINEAR's number: 0 logistic, 1 or 2 squared hinge, 3 hinge, 5 squared hinge and 6 logistic with an "
-        "L1 penalty, 11 or 12 squared epsilon-insensitive, 13 epsilon-insensitive",
+        help="LIBLINEAR's number: 0 logistic, 1 or 2 squared hinge, 3 hinge, 4 hinge with all classes in one "
+        "problem (Crammer and Singer), 5 squared hinge and 6 logistic with an L1 penalty, 11 or 12 squared "
+        "epsilon-insensitive, 13 epsilon-insensitive",
     )
     problem.add_argument("--penalty", choices=("l2", "l1"), help="1/2 |w|^2 (the default) or |w|_1")
     problem.add_argument(
@@ -117,7 +131,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     way.add_argument("--max-iter", type=options.positive, metavar="N", help="stop after N passes over the data")
     way.add_argument("--seed", type=options.seed, default=0, metavar="N", help="of the order of the rows (0)")
     way.add_argument(
-        "--checkpoint", metavar="FILE", help="save the state there now and then; if FILE exists, go on from it"
+        "--checkpoint",
+        metavar="FILE",
+        help="save the state there now and then (of several classes, in FILE.0, FILE.1, ...); if it exists, go on",
     )
     way.add_argument(
         "--checkpoint-every", type=options.positive, default=60.0, metavar="S", help="seconds between two saves (60)"
@@ -126,40 +142,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     data = parser.add_argument_group("data and output")
     options.add_data_options(data)
+    options.add_memory_option(data)
     data.add_argument("--n-features", type=options.count, metavar="N", help="if the data do not name the last ones")
     data.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="of the values in memory")
     data.add_argument("--liblinear", action="store_true", help="write MODEL as LIBLINEAR does, for its predict")
+    data.add_argument("--plot", metavar="FILE", help="draw the gap over time: .png, .svg, .pdf (takes matplotlib)")
     data.add_argument("-q", "--quiet", action="store_true", help="say nothing but warnings and errors")
     options.add_json_option(data)
+    machines.add_arguments(parser)
+    kernel_machines.add_arguments(parser)
     streams.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Train, or cross-validate."""
     data_paths, model_path = _paths(arguments)
+    if arguments.kernel_type is not None:
+        return _run_kernel_machine(arguments, data_paths, model_path)
+    if arguments.libsvm:
+        raise UsageError("--libsvm is of kernel machines: choose a kernel with -t")
     loss, penalty = _objective(arguments)
     blank = argparse.ArgumentParser()
     add_arguments(blank)
+    machine = machines.chosen(arguments, blank)
     streams.check_options(arguments, blank, penalty)
     if arguments.stream:
         chosen = loss if arguments.loss or arguments.type else None
-        return streams.train(arguments, chosen, _class_weight(arguments.class_weight), data_paths, model_path)
+        return streams.train(arguments, chosen, class_weight_of(arguments.class_weight), data_paths, model_path)
     if arguments.folds is None:
         for path in filter(None, (model_path, arguments.checkpoint)):
             check_writable(path, over_models_only=True)
+    if arguments.plot is not None:
+        check_plot(arguments.plot)
     _check_choices(loss, penalty, arguments)
+    estimator = estimator_for(arguments, machine, loss, penalty)
 
     with announced_compilation(arguments.quiet) as compiled:
         started = time.perf_counter()
-        X, y = read_data(data_paths, arguments, n_features=arguments.n_features, dtype=arguments.dtype)
+        store = read_store(data_paths, arguments)
+        if store is not None:
+            X, y = _checked_store(store, arguments), None
+        else:
+            X, y = read_data(data_paths, arguments, n_features=arguments.n_features, dtype=arguments.dtype)
         seconds_reading = time.perf_counter() - started
-        estimator = _regressor(arguments, loss) if is_regression(loss) else _classifier(arguments, loss, penalty)
         if not is_regression(loss):
-            _check_labels(y, data_paths, arguments)
+            _check_labels(y if store is None else store.classes, data_paths, arguments)
         if arguments.folds is not None:
             from maxmargin.cli._folds import cross_validate
 
-            return cross_validate(estimator, X, y, arguments)
+            return cross_validate(estimator, X, y, arguments)  # type: ignore[arg-type]
         n_compiled = len(compiled)
         report, code = _train(estimator, X, y, model_path, arguments)
         report |= {
@@ -171,6 +202,37 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(report)
     elif not arguments.quiet:
         print_facts(in_words(report))
+    return code
+
+
+def _run_kernel_machine(arguments: argparse.Namespace, data_paths: list[str], model_path: str) -> int:
+    """Train a machine with a kernel, or cross-validate it."""
+    machine = kernel_machines.estimator_for(arguments, class_weight_of(arguments.class_weight))
+    if arguments.folds is None:
+        for path in filter(None, (model_path, arguments.checkpoint)):
+            check_writable(path, over_models_only=True)
+    if arguments.plot is not None:
+        check_plot(arguments.plot)
+    if read_store(data_paths, arguments) is not None:
+        raise UsageError("-t takes rows in memory: name svmlight text, not a store")
+    with announced_compilation(arguments.quiet) as compiled:
+        started = time.perf_counter()
+        X, y = read_data(data_paths, arguments, n_features=arguments.n_features, dtype=arguments.dtype)
+        seconds_reading = time.perf_counter() - started
+        if hasattr(machine, "class_weight"):
+            _check_labels(y, data_paths, arguments)
+        if arguments.folds is not None:
+            from maxmargin.cli._folds import cross_validate
+
+            return cross_validate(machine, X, y, arguments)
+        n_compiled = len(compiled)
+        report, code = _train(machine, X, y, model_path, arguments)
+        report |= {"data": ", ".join(map(data_name, data_paths)), "seconds_reading": seconds_reading}
+        report["compiled"] = len(compiled) > n_compiled
+    if arguments.json:
+        print_json(report)
+    elif not arguments.quiet:
+        print_facts(kernel_machines.in_words(report))
     return code
 
 
@@ -191,6 +253,8 @@ def _paths(arguments: argparse.Namespace) -> tuple[list[str], str]:
             output = f"{os.path.basename(paths[0])}.model"
     if arguments.checkpoint and arguments.folds is not None:
         raise UsageError("cross validation keeps no checkpoint: leave out --checkpoint or -v")
+    if arguments.plot and arguments.folds is not None:
+        raise UsageError("cross validation draws no picture: leave out --plot or -v, or take maxmargin select --plot")
     if arguments.checkpoint and os.path.realpath(arguments.checkpoint) == os.path.realpath(output):
         raise UsageError("the model and the checkpoint need a file each")
     if output == "-":
@@ -212,13 +276,6 @@ def _objective(arguments: argparse.Namespace) -> tuple[str, str]:
     return loss, penalty
 
 
-def is_regression(loss: str) -> bool:
-    """Whether a loss is of a regressor."""
-    from maxmargin import losses
-
-    return loss in losses.names() and not losses.is_margin_loss(losses.get(loss))
-
-
 def _check_choices(loss_name: str, penalty: str, arguments: argparse.Namespace) -> None:
     """Refuse what cannot work before the data are read."""
     from maxmargin.estimators._parameters import classifier_loss, regressor_loss, solver_for
@@ -235,70 +292,51 @@ def _check_choices(loss_name: str, penalty: str, arguments: argparse.Namespace) 
         raise UsageError(f"loss {loss_name!r} is of a regressor, which has no classes: leave out their weights")
 
 
+def _checked_store(store: Any, arguments: argparse.Namespace) -> Any:
+    """Refuse options that are of text."""
+    given = [name for name in ("folds", "n_features", "first_index") if getattr(arguments, name) is not None]
+    if given:
+        option = {"folds": "-v", "n_features": "--n-features", "first_index": "--first-index"}[given[0]]
+        raise UsageError(f"{option} does not go with a store")
+    return store
+
+
 def _check_labels(y: Any, paths: list[str], arguments: argparse.Namespace) -> None:
     """Refuse labels that cannot work before the training begins."""
     import numpy as np
 
-    labels, name = np.unique(y), ", ".join(map(data_name, paths))
+    name = ", ".join(map(data_name, paths))
+    if y is None:
+        raise ValueError(f"{name}: has too many labels for classes; a loss of regression may be meant")
+    labels = np.unique(y)
     if len(labels) < 2:
         raise ValueError(f"{name}: all rows have the label {label_text(labels[0])}; training needs two classes or more")
-    if arguments.checkpoint and len(labels) > 2:
-        raise ValueError(f"--checkpoint works for two classes, and {name} has {len(labels)}")
-    if arguments.liblinear and not all(label.is_integer() and abs(label) < 2**31 for label in labels.tolist()):
+    if arguments.measure is not None and len(labels) > 2:
+        raise ValueError(f"--measure works for two classes, and {name} has {len(labels)}")
+    if arguments.liblinear and not all(_is_small_integer(label) for label in labels.tolist()):
         raise ValueError(f"{name}: LIBLINEAR's labels are integers; leave out --liblinear")
 
 
-def _classifier(arguments: argparse.Namespace, loss: str, penalty: str) -> LinearSVC:
-    from maxmargin import LinearSVC
-
-    class_weight = _class_weight(arguments.class_weight)
-    return LinearSVC(loss=loss, penalty=penalty, class_weight=class_weight, **_parameters(arguments))
-
-
-def _regressor(arguments: argparse.Namespace, loss: str) -> LinearSVR:
-    from maxmargin import LinearSVR
-
-    return LinearSVR(loss=loss, epsilon=arguments.epsilon, **_parameters(arguments))
-
-
-def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Those that classifiers and regressors share."""
-    with_intercept = arguments.bias > 0.0
-    return {
-        "C": arguments.C,
-        "solver": arguments.solver,
-        "tol": arguments.tol,
-        "max_iter": arguments.max_iter,
-        "max_time": arguments.max_time,
-        "fit_intercept": with_intercept,
-        "intercept_scaling": arguments.bias if with_intercept else 1.0,
-        "penalize_intercept": not arguments.free_intercept,
-        "n_jobs": arguments.jobs,
-        "random_state": arguments.seed,
-        "verbose": int(on_a_terminal() and not arguments.quiet),
-    }
-
-
-def _class_weight(given: list[Any]) -> dict[float, float] | str | None:
-    if "balanced" not in given:
-        return dict(given) or None
-    if len(given) > 1:
-        raise UsageError("class weights are either balanced or given one by one")
-    return "balanced"
+def _is_small_integer(label: Any) -> bool:
+    return not isinstance(label, str) and float(label).is_integer() and abs(label) < 2**31
 
 
 # ---------------------------------------------------------------- training
 
 
 def _train(
-    estimator: LinearSVC | LinearSVR, X: Any, y: Any, model_path: str, arguments: argparse.Namespace
+    estimator: Any,
+    X: Any,
+    y: Any,
+    model_path: str,
+    arguments: argparse.Namespace,
 ) -> tuple[dict[str, Any], int]:
     """Train, write the model, and tell what came out, with the exit code."""
-    from maxmargin.solvers.base import catch_interrupt
+    from maxmargin.solvers.interrupts import catch_interrupt
 
     if arguments.checkpoint:
         estimator._run_options = {"checkpoint": arguments.checkpoint, "checkpoint_every": arguments.checkpoint_every}
-        if os.path.exists(arguments.checkpoint) and not arguments.quiet:
+        if any(map(os.path.exists, (arguments.checkpoint, f"{arguments.checkpoint}.0"))) and not arguments.quiet:
             complain(f"going on from {arguments.checkpoint}", kind="")
     with catch_interrupt():  # from here on Ctrl-C loses nothing: it ends the training, not the writing
         with told_warnings() as warnings:
@@ -309,11 +347,21 @@ def _train(
             if interrupted:
                 warnings.clear()
         estimator.set_params(n_jobs=None, verbose=0)  # they are of this run, not of the model
+        names = getattr(arguments, "feature_names", None)
+        if names is not None and len(set(names)) == len(names):
+            import numpy as np
+
+            estimator.feature_names_in_ = np.array(names, dtype=object)
         if arguments.liblinear:
             write_liblinear_model(estimator, model_path)
+        elif arguments.libsvm:
+            estimator.export_libsvm(model_path)
         else:
             estimator.save(model_path)
+        if arguments.plot is not None:
+            draw(estimator, arguments.plot)
         if interrupted:
             complain(f"interrupted; the model found so far is in {model_path}", kind="")
-    report = {"model": model_path, "seconds": seconds, **describe(estimator, X)}
+    tell = describe if arguments.kernel_type is None else kernel_machines.describe
+    report = {"model": model_path, "seconds": seconds, **tell(estimator, X)}
     return report, INTERRUPTED if interrupted else DONE

@@ -18,7 +18,7 @@ import ctypes
 
 import numpy as np
 
-from maxmargin._jit import JIT_DISABLED, kernel
+from maxmargin._jit import JIT_DISABLED, compiled
 from maxmargin.data._bits import byte_at, leading_zeros, multiply_wide, trailing_zeros, word_at
 
 EXACT_MATH: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ def _powers_of_five() -> tuple[np.ndarray, np.ndarray]:
 _FIVES_HIGH, _FIVES_LOW = _powers_of_five()
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def decimal_to_double(mantissa, exponent):
     """The double nearest to ``mantissa * 10^exponent`` (uint64, int64), or NaN where Python must decide."""
     if -22 <= exponent <= 22 and mantissa <= _EXACT_MANTISSA:
@@ -80,7 +80,7 @@ def decimal_to_double(mantissa, exponent):
     return _eisel_lemire(mantissa, exponent)
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _eisel_lemire(mantissa, q):
     """``mantissa * 10^q`` if it is a normal double, NaN if not or if 128 bits cannot tell."""
     shift = leading_zeros(mantissa)
@@ -133,7 +133,7 @@ _ODD_PAIRS = np.uint64(100 + (1_000_000 << 32))
 _EVEN_PAIRS = np.uint64(1 + (10_000 << 32))
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _read_digits_word(start):
     """`_read_digits_python` on eight bytes at once: no branch for the processor to mispredict."""
     word = word_at(start) ^ _EIGHT_ZEROS
@@ -150,7 +150,7 @@ def _read_digits_word(start):
 read_digits = _read_digits_python if JIT_DISABLED else _read_digits_word
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def read_number(start):
     """The number at `start` and the address behind it, or `NOT_PLAIN` in place of the address.
 
@@ -193,7 +193,7 @@ def read_number(start):
     return (-value if sign == MINUS else value), p
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _read_any_number(start):
     """`read_number` byte by byte: any number of digits, a point anywhere, an exponent."""
     sign = byte_at(start)
@@ -231,7 +231,7 @@ def _read_any_number(start):
     return (-value if sign == MINUS else value), p
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _read_exponent(start):
     """The exponent at `start`, behind the ``e``, and the address behind it or `NOT_PLAIN`."""
     sign = byte_at(start)

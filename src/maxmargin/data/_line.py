@@ -87,8 +87,6 @@ def _read_label(token: re.Match[bytes]) -> float:
             reason = f"label {_show(text)} names several classes: multi-label data is not supported"
         elif b":" in text:
             reason = f"the line begins with {_show(text)}, a label is missing"
-        elif text.startswith(b"\xef\xbb\xbf"):
-            reason = "the file begins with a byte order mark: save it as UTF-8 without one"
         raise LineError(token.start(), reason) from None
     if not np.isfinite(label):
         raise LineError(token.start(), f"label {_show(text)} is not finite")

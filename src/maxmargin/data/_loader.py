@@ -18,6 +18,7 @@ from maxmargin.data._columns import INT32_MAX, Columns, Piece
 from maxmargin.data._line import LineError, Row, Rules, SvmlightError, read_line
 from maxmargin.data._parse import Limits, Target, count_lines_and_colons, parse_rows
 from maxmargin.data._streams import Batch, Source
+from maxmargin.data.indices import IndexBase
 
 _CHUNK_BYTES = 1 << 19  # stays in a core's own cache between counting and parsing
 _LARGEST_INDEX = 2**63 - 2
@@ -92,6 +93,13 @@ class Loader:
         if self._auto and self._starts_at_zero:
             self.columns.indices += 1  # they were stored as if counted from 1
         return self.columns
+
+    @property
+    def base(self) -> IndexBase:
+        """What indices were found to count from, and whether anything but habit says so."""
+        zero, top = self._starts_at_zero, self._rules.n_features
+        certain = not self._auto or zero or (top > 0 and self.largest_index == top)
+        return IndexBase(0 if zero else 1, certain, self._source.name if self._source else "")
 
     @property
     def n_features(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import kernel
+from maxmargin._jit import compiled
 from maxmargin.data._bits import byte_at, word_at
 from maxmargin.data._floats import EXACT_MATH, HASH, MINUS, NOT_PLAIN, ROOM, TENS, read_digits, read_number
 
@@ -47,7 +47,7 @@ class Target(NamedTuple):
         return Target(labels[n_rows:], queries[n_rows:], row_sizes[n_rows:], indices[n_values:], values[n_values:])
 
 
-@kernel
+@compiled
 def count_lines_and_colons(text):
     """Upper bounds of what `parse_rows` will find: newlines end rows, every feature has a colon."""
     n_lines = 0
@@ -66,7 +66,7 @@ def count_lines_and_colons(text):
     return n_lines, n_colons
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def parse_rows(begin, end, limits, target):
     """Parse the lines between two addresses up to the first that is not ordinary.
 
@@ -131,7 +131,7 @@ def parse_rows(begin, end, limits, target):
     return line, n_rows, n_values, smallest, largest
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _skip_blanks(p):
     """The address of the first byte that is not a blank; a newline is none."""
     byte = byte_at(p)
@@ -141,12 +141,12 @@ def _skip_blanks(p):
     return p
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _ends_token(byte):
     return byte in (SPACE, HASH) or TAB <= byte <= RETURN
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _read_query(p, required):
     """The query id at `p` (0 if there is none) and the address behind it, or `NOT_PLAIN`."""
     if word_at(p) & _FOUR_BYTES != _QID:
@@ -158,7 +158,7 @@ def _read_query(p, required):
     return (-query if negative else query), p
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _read_index(start):
     """The digits at `start` as an int64 and the address behind them, or `NOT_PLAIN`: none, or more than 18."""
     index, n_digits = read_digits(start)

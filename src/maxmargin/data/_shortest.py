@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin._jit import kernel
+from maxmargin._jit import compiled
 from maxmargin.data._bits import leading_zeros, multiply_wide, put_byte
 from maxmargin.data._floats import EXACT_MATH, LETTER_E, MINUS, POINT, TENS, ZERO, decimal_to_double
 
@@ -47,7 +47,7 @@ def _powers_of_ten() -> tuple[np.ndarray, np.ndarray]:
 _G_HIGH, _G_LOW = _powers_of_ten()
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def shortest_decimal(value, narrow):
     """The digits (uint64, the last not 0) and the exponent of ten of a finite number above 0; `narrow`: a float32."""
     bits = np.float64(value).view(np.uint64)
@@ -70,7 +70,7 @@ def shortest_decimal(value, narrow):
     return digits, k
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _schubfach(c, q, closer):
     """Digits and exponent k of the shortest decimal in the rounding interval of c 2^q (figure 7)."""
     quarters = c << _U2
@@ -102,7 +102,7 @@ def _schubfach(c, q, closer):
     return s + _U1, k
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _round_to_odd(g_high, g_low, scaled):
     """g * scaled / 2^128, the last bit set if anything was cut off (figure 8)."""
     carry, _ = multiply_wide(g_low, scaled)
@@ -115,7 +115,7 @@ def _round_to_odd(g_high, g_low, scaled):
     return high | (_U1 if low > _U1 else _U0)
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def put_number(p, value, narrow):
     """Write a finite number at address `p`; return the address behind it."""
     if value < 0 or (value == 0 and np.float64(value).view(np.uint64) != _U0):
@@ -132,7 +132,7 @@ def put_number(p, value, narrow):
     return _put_decimal(p, digits, exponent)
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _put_decimal(p, digits, exponent):
     """Write ``digits * 10^exponent``, with an exponent where ``repr`` has one."""
     n_digits = _count_digits(digits)
@@ -150,7 +150,7 @@ def _put_decimal(p, digits, exponent):
     return put_integer(p + 1, n_whole - 1)
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def put_integer(p, number):
     """Write an int64 at address `p`; return the address behind it."""
     digits = np.uint64(max(number, 0))
@@ -162,14 +162,14 @@ def put_integer(p, number):
     return _put_digits(p, digits, n_digits, n_digits)
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _count_digits(number):
     """Number of decimal digits of a uint64 below 10^19; 1 for zero."""
     guess = ((64 - leading_zeros(number)) * 1233) >> 12  # bits times log10(2): right or one too small
     return guess + (1 if number >= TENS[guess] or guess == 0 else 0)
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _put_digits(p, digits, n_digits, n_whole):
     """Write `n_digits` digits, a point behind the first `n_whole` of them if more follow."""
     end = p + n_digits
@@ -186,7 +186,7 @@ def _put_digits(p, digits, n_digits, n_whole):
     return end
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _put_zeros(p, n_zeros):
     for place in range(p, p + n_zeros):
         put_byte(place, ZERO)

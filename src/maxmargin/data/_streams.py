@@ -27,7 +27,8 @@ from maxmargin.data._zstd import open_zstd, zstd_errors
 PADDING = 64  # bytes behind the end of a batch that can be read
 _BATCH_BYTES = 1 << 24  # two of these and what is made of them stay in a processor's outer cache
 _LONGEST_LINE = 1 << 31
-_NEWLINE = ord("\n")
+_NEWLINE, _BLANK = ord("\n"), ord(" ")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # with which some editors begin UTF-8 text
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
 _LONGEST_MAGIC = max(map(len, _MAGIC))
 
@@ -84,7 +85,9 @@ def read_batches(sources: list[Source], batch_bytes: int | None = None) -> Gener
             raw = stack.enter_context(_open(source))
             stream = stack.enter_context(_unpack(raw, source))
             n_bytes = batch_bytes if stream is not raw or size is None else min(batch_bytes, size + 1)
-            for text in _whole_lines(stream, source, buffers, n_bytes):
+            for k, text in enumerate(_whole_lines(stream, source, buffers, n_bytes)):
+                if k == 0 and text[: len(_BYTE_ORDER_MARK)].tobytes() == _BYTE_ORDER_MARK:
+                    text[: len(_BYTE_ORDER_MARK)] = _BLANK
                 yield Batch(source, text, min(1.0, (n_before + raw.n_read) / total) if total else 0.0)
             n_before += raw.n_read
 

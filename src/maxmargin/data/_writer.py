@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from maxmargin._files import atomic_write
-from maxmargin._jit import kernel
+from maxmargin._jit import compiled
 from maxmargin.data._bits import put_byte
 from maxmargin.data._floats import EXACT_MATH
 from maxmargin.data._parse import COLON, NEWLINE, SPACE
@@ -50,7 +50,7 @@ def format_rows(X: Any, y: np.ndarray, queries: np.ndarray | None, shift: int) -
         begin = end
 
 
-@kernel(fastmath=EXACT_MATH)
+@compiled(fastmath=EXACT_MATH)
 def _write_rows(p, labels, queries, indptr, indices, values, shift, narrow):
     """Write rows at address `p`; return the address behind them."""
     for row in range(len(labels)):

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import operator
 import os
-import queue
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,9 +28,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from maxmargin.data._columns import Columns
+from maxmargin.data._labels import Labels
 from maxmargin.data._line import LineError, SvmlightError
 from maxmargin.data._loader import Loader
 from maxmargin.data._streams import Batch, as_sources, read_batches
+from maxmargin.data.ahead import Ahead
+from maxmargin.data.indices import IndexBase, mark
+from maxmargin.data.sparse import check_sparse
 from maxmargin.data.svmlight import Readable, as_csr, checked_options, no_rows
 from maxmargin.parallel import effective_n_jobs
 
@@ -39,8 +42,6 @@ __all__ = ["Ahead", "SvmlightStream", "stream_rows", "stream_svmlight"]
 
 _CHUNK_BYTES = 1 << 22  # of text; about as much in memory, and some ten milliseconds of parsing
 _CHUNK_VALUES = 1 << 19  # of a matrix: the same size
-_WAITING = 2  # chunks that wait for their use
-_PATIENCE = 0.1  # seconds between two looks at whether somebody wants to stop
 
 
 class Chunk(NamedTuple):
@@ -63,6 +64,8 @@ def stream_svmlight(
     dtype: Any = np.float64,
     zero_based: bool | Literal["auto"] = "auto",
     n_jobs: int | None = None,
+    like: Any = None,
+    labels: Literal["number", "text", "auto"] = "number",
 ) -> SvmlightStream:
     r"""Read svmlight text of any length, chunk by chunk, in memory that does not grow with it.
 
@@ -88,12 +91,14 @@ def stream_svmlight(
         in it, else from 1. An index 0 that turns up later is an error.
     n_jobs : int, optional
         Threads that parse a chunk: None is 1, -1 all cores. The result is the same for any number.
+    like, labels : optional
+        As in `load_svmlight`.
 
     Returns
     -------
     SvmlightStream
-        An iterable of ``(X, y)``: a `scipy.sparse.csr_matrix` and the labels, float64. Files are read anew every time
-        that it is iterated over. Text that is not svmlight data raises an `SvmlightError` when it is reached.
+        An iterable of ``(X, y)``: a `scipy.sparse.csr_matrix` and the labels, float64 or str. Files are read anew every
+        time that it is iterated over. Text that is not svmlight data raises an `SvmlightError` when it is reached.
 
     Examples
     --------
@@ -112,6 +117,8 @@ def stream_svmlight(
         dtype=dtype,
         zero_based=zero_based,
         n_jobs=n_jobs,
+        like=like,
+        labels=labels,
     )
 
 
@@ -128,9 +135,13 @@ class SvmlightStream(Iterable[tuple[Any, np.ndarray]]):
         dtype: Any = np.float64,
         zero_based: Any = "auto",
         n_jobs: int | None = None,
+        like: Any = None,
+        labels: str = "number",
     ):
         self._sources = as_sources(path_or_paths)
-        self._dtype, self._n_features, self._counts_from = checked_options(dtype, n_features, zero_based)
+        self._dtype, self._n_features, self._counts_from = checked_options(dtype, n_features, zero_based, like)
+        self._labels = labels
+        Labels(labels)  # which checks it
         self._chunk_bytes = _at_least_one("chunk_bytes", chunk_bytes)
         self._chunk_rows = None if chunk_rows is None else _at_least_one("chunk_rows", chunk_rows)
         self._n_threads = effective_n_jobs(n_jobs)
@@ -148,14 +159,17 @@ class SvmlightStream(Iterable[tuple[Any, np.ndarray]]):
             batches = stack.enter_context(closing(read_batches(self._sources, self._chunk_bytes)))
             pool = stack.enter_context(ThreadPoolExecutor(self._n_threads)) if self._n_threads > 1 else None
             loader = _ChunkLoader(self._dtype, self._n_features, self._counts_from, False, pool)
-            has_rows = False
+            words, has_rows = Labels(self._labels), False
             for batch in batches:
+                words.take_from(batch.text)
                 loader.add(batch)
                 columns = loader.take()
                 if columns.n_rows:
                     has_rows = True
-                    X = as_csr(columns, self._n_features or loader.n_features)
-                    yield from stream_rows(X, columns.labels, chunk_rows=self._chunk_rows or columns.n_rows)
+                    X, base = as_csr(columns, self._n_features or loader.n_features), loader.base
+                    y = words.of(columns.labels)
+                    for some, labels in stream_rows(X, y, chunk_rows=self._chunk_rows or columns.n_rows):
+                        yield mark(some, base), labels
             if not has_rows:
                 raise no_rows(self._sources)
 
@@ -164,6 +178,12 @@ class _ChunkLoader(Loader):
     """A `Loader` whose rows are taken from it after every batch; see there for its parameters."""
 
     _decided_early = False
+
+    @property
+    def base(self) -> IndexBase:
+        """The first chunk with an index decides by habit, and that is not certain."""
+        base = super().base
+        return base._replace(is_certain=not self._decided_early or self._starts_at_zero)
 
     def add(self, batch: Batch) -> None:
         """Parse a batch. It is all that there will be in the columns, so no room is left for more."""
@@ -210,6 +230,7 @@ def stream_rows(X: Any, y: Any, sample_weight: Any = None, *, chunk_rows: int | 
     >>> [y.tolist() for X, y in stream_rows(np.eye(3), np.array([1, 2, 1]), chunk_rows=2)]
     [[1, 2], [1]]
     """
+    check_sparse(X)
     n_rows = X.shape[0]
     if chunk_rows is None:
         n_values = X.nnz if hasattr(X, "nnz") else n_rows * X.shape[1]
@@ -302,95 +323,3 @@ def _at_least_one(name: str, number: Any) -> int:
     if number < 1:
         raise ValueError(f"{name} must be at least 1, got {number}")
     return number
-
-
-# ---------------------------------------------------------------- ahead of their use
-
-_END = object()
-
-
-class Ahead(Iterator[Any]):
-    """The same chunks, made in a thread, a few before they are asked for.
-
-    An error in the making is raised here, in its turn. The thread ends with the stream, by `close`, or when the
-    iterator is forgotten; it is a daemon, so that a pipe into which nobody writes does not keep a program from ending.
-
-    Parameters
-    ----------
-    chunks : iterable
-        What to make; its iterator lives in the thread.
-
-    Examples
-    --------
-    >>> list(Ahead(n * n for n in range(4)))
-    [0, 1, 4, 9]
-    """
-
-    def __init__(self, chunks: Iterable[Any]):
-        self._stop: threading.Event | None = None
-        self._work = _Work(chunks)
-        threading.Thread(target=self._work.run, name="maxmargin-stream", daemon=True).start()
-
-    def until(self, stop: threading.Event | None) -> None:
-        """Be at the end once an event is set, even while a chunk is being waited for."""
-        self._stop = stop
-
-    def __next__(self) -> Any:
-        while not (self._work.is_abandoned.is_set() or (self._stop is not None and self._stop.is_set())):
-            try:
-                made = self._work.made.get(timeout=_PATIENCE)
-            except queue.Empty:
-                continue
-            if made is _END:
-                break
-            if isinstance(made, _Failure):
-                self.close()
-                raise made.error
-            return made
-        self.close()
-        raise StopIteration
-
-    def close(self) -> None:
-        """End the stream; what was made and not used is lost."""
-        self._work.is_abandoned.set()
-
-    def __del__(self) -> None:
-        self.close()
-
-
-class _Failure(NamedTuple):
-    error: BaseException
-
-
-class _Work:
-    """The thread's part. It knows nothing of who asks for chunks, so that those can be forgotten."""
-
-    def __init__(self, chunks: Iterable[Any]):
-        self.chunks = chunks
-        self.made: queue.Queue[Any] = queue.Queue(_WAITING)
-        self.is_abandoned = threading.Event()
-
-    def run(self) -> None:
-        """Make chunks until there are no more, or nobody wants them."""
-        iterator: Iterator[Any] = iter(())
-        try:
-            iterator = iter(self.chunks)
-            for chunk in iterator:
-                if not self.offer(chunk):
-                    return
-            self.offer(_END)
-        except BaseException as error:  # whatever it is, it is for who asks for the chunk
-            self.offer(_Failure(error))
-        finally:
-            if hasattr(iterator, "close"):
-                iterator.close()
-
-    def offer(self, item: Any) -> bool:
-        """Wait for room; False if nobody wants the item any more."""
-        while not self.is_abandoned.is_set():
-            try:
-                self.made.put(item, timeout=_PATIENCE)
-                return True
-            except queue.Full:
-                continue
-        return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 import os
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -18,10 +19,13 @@ from typing import IO, TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from maxmargin.data._columns import INT32_MAX, Columns
+from maxmargin.data._labels import Labels
 from maxmargin.data._line import SvmlightError
 from maxmargin.data._loader import Loader, read_ahead
 from maxmargin.data._streams import Source, as_sources, read_batches
 from maxmargin.data._writer import format_rows, open_for_writing
+from maxmargin.data.indices import IndexBase, features_like, mark
+from maxmargin.data.sparse import check_sparse
 from maxmargin.parallel import effective_n_jobs
 
 if TYPE_CHECKING:
@@ -41,6 +45,8 @@ def load_svmlight(
     zero_based: bool | Literal["auto"] = "auto",
     query_id: Literal[False] = False,
     n_jobs: int | None = None,
+    like: Any = None,
+    labels: Literal["number", "text", "auto"] = "number",
 ) -> tuple[csr_matrix, np.ndarray]: ...
 
 
@@ -53,6 +59,8 @@ def load_svmlight(
     zero_based: bool | Literal["auto"] = "auto",
     query_id: Literal[True],
     n_jobs: int | None = None,
+    like: Any = None,
+    labels: Literal["number", "text", "auto"] = "number",
 ) -> tuple[csr_matrix, np.ndarray, np.ndarray]: ...
 
 
@@ -64,6 +72,8 @@ def load_svmlight(
     zero_based: bool | Literal["auto"] = "auto",
     query_id: bool = False,
     n_jobs: int | None = None,
+    like: Any = None,
+    labels: Literal["number", "text", "auto"] = "number",
 ) -> tuple[csr_matrix, np.ndarray] | tuple[csr_matrix, np.ndarray, np.ndarray]:
     r"""Read a data set from svmlight text.
 
@@ -74,17 +84,23 @@ def load_svmlight(
         bytes or the suffix ``.gz``, ``.bz2``, ``.xz``, ``.zst``. A list is one data set cut into pieces: its rows
         follow one another, and what indices count from is decided once for all.
     n_features : int, optional
-        The number of columns of `X`. Default: as many as the largest index asks for. Give it when reading test data,
-        which may lack the last features of the training data.
+        The number of columns of `X`. Default: as many as the largest index asks for. Test data may lack the last
+        features of the training data, or an index 0 that those have: read them with `like`.
     dtype : data-type
         Of the values: float64 or float32.
     zero_based : bool or "auto"
-        Whether indices count from 0. "auto": from 1 unless there is an index 0 anywhere in the data set.
+        Whether indices count from 0. "auto": from 1 unless there is an index 0 anywhere in the data set, or `like`
+        says otherwise.
     query_id : bool
         Also return the query ids; every row must then have one.
     n_jobs : int, optional
         Number of threads: None is 1, -1 all cores. With more than one, reading and unpacking go on beside parsing.
         The result is the same for any number.
+    like : matrix that was read by this function, or fitted estimator, optional
+        Read data that belong to these: with as many features, and with indices that count from the same number.
+    labels : {"number", "text", "auto"}
+        What labels are: numbers; words, which may be anything without blanks, colons and number signs; or whichever of
+        these the first one is.
 
     Returns
     -------
@@ -92,7 +108,7 @@ def load_svmlight(
         Indices are int32, or int64 where a number of features or of stored values needs it. Zeros that stand in the
         text are stored.
     y : ndarray of shape (n_rows,)
-        The labels, float64.
+        The labels, float64 or str.
     query_ids : ndarray of shape (n_rows,)
         int64; only with ``query_id=True``.
 
@@ -101,6 +117,11 @@ def load_svmlight(
     SvmlightError
         A `ValueError` for text that is not svmlight data: the message begins with file, line and column, as in
         ``a9a.txt:17:23: feature value "1.2.3" is not a number``.
+
+    Warns
+    -----
+    UserWarning
+        If the number of features is given and the text fits it in both ways, with indices that count from 0 or from 1.
 
     Notes
     -----
@@ -121,30 +142,52 @@ def load_svmlight(
            [0.  , 0.25, 0.  ]])
     >>> y
     array([ 1., -1.])
+    >>> Z, z = load_svmlight(io.BytesIO(b"spam 1:1"), like=X, labels="auto")
+    >>> Z.shape, z.tolist()
+    ((1, 3), ['spam'])
     """
     sources = as_sources(path_or_paths)
-    dtype, n_features, counts_from = checked_options(dtype, n_features, zero_based)
+    dtype, n_features, counts_from = checked_options(dtype, n_features, zero_based, like)
     n_threads = effective_n_jobs(n_jobs)
     with ExitStack() as stack:
         batches = stack.enter_context(closing(read_batches(sources)))
         pool = stack.enter_context(ThreadPoolExecutor(n_threads)) if n_threads > 1 else None
         loader = Loader(dtype, n_features, counts_from, bool(query_id), pool)
+        words = Labels(labels)
         for batch in read_ahead(batches, pool):
+            words.take_from(batch.text)
             loader.add(batch)
     columns = loader.finish()
     if not columns.n_rows:
         raise no_rows(sources)
-    X = as_csr(columns, n_features or loader.n_features)
-    return (X, columns.labels, columns.queries) if query_id else (X, columns.labels)
+    X = mark(as_csr(columns, n_features or loader.n_features), loader.base)
+    if n_features is not None and not loader.base.is_certain and loader.largest_index >= 0:
+        warnings.warn(_ambiguous(loader.base, n_features), UserWarning, stacklevel=2)
+    y = words.of(columns.labels)
+    return (X, y, columns.queries) if query_id else (X, y)
 
 
-def checked_options(dtype: Any, n_features: int | None, zero_based: Any) -> tuple[Any, int | None, bool | str]:
+def _ambiguous(base: IndexBase, n_features: int) -> str:
+    return (
+        f"{base.name}: no index is 0 and none is {n_features}, so that indices may count from 0 or from 1; they were "
+        f"taken as counted from {base.first_index}: pass like= (the training data or the model) or zero_based="
+    )
+
+
+def checked_options(
+    dtype: Any, n_features: int | None, zero_based: Any, like: Any = None
+) -> tuple[Any, int | None, bool | str]:
     """The options of a reader, in their plain types."""
+    if like is not None:
+        their_features, first_index = features_like(like)
+        n_features = their_features if n_features is None else n_features
+        if zero_based == "auto" and first_index is not None:
+            zero_based = first_index == 0
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype}")
-    if n_features is not None and (n_features := operator.index(n_features)) < 1:
-        raise ValueError(f"n_features must be at least 1, got {n_features}")
+    if n_features is not None and not 1 <= (n_features := operator.index(n_features)) < 2**63 - 1:
+        raise ValueError(f"n_features must be at least 1 and an integer of 64 bits, got {n_features}")
     if zero_based not in (True, False, "auto"):
         raise ValueError(f'zero_based must be True, False or "auto", got {zero_based!r}')
     return dtype, n_features, zero_based if zero_based == "auto" else bool(zero_based)
@@ -224,6 +267,7 @@ def _checked_matrix(X: Any) -> csr_matrix:
     """X as CSR with sorted rows, float32 or float64, finite; not copied if it is that already."""
     from scipy.sparse import csr_matrix, issparse
 
+    check_sparse(X)
     if not issparse(X):
         X = np.asarray(X)
         if X.ndim != 2:

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import math
-import time
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from maxmargin._jit import working_time
+from maxmargin.data.outputs import linear_outputs
+from maxmargin.data.rows import Array
+from maxmargin.data.source import Source
+from maxmargin.data.store.store import Store
 from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from maxmargin.estimators._estimator import Estimator
-from maxmargin.estimators._parameters import GRAVITY, ROWS, check_numbers, progress_bar, seed_of, solver_for
+from maxmargin.estimators._parameters import SEVERITY, check_numbers, progress_bar, seed_of, solver_for, validated
+from maxmargin.estimators._stored import at_once as n_at_once
+from maxmargin.estimators._stored import is_stored, stored_data
 from maxmargin.losses import Loss
 from maxmargin.parallel import effective_n_jobs, map_ordered
 from maxmargin.problem import Problem
-from maxmargin.rows import CSR, Array, Rows, as_rows, matvec, view_rows
 from maxmargin.solvers import solve
-from maxmargin.solvers.base import Result, Solver, catch_interrupt
+from maxmargin.solvers.base import Result, Solver
+from maxmargin.solvers.interrupts import catch_interrupt, end_of_fit
 
 
 class LinearEstimator(CallbackSupportMixin, Estimator):
     """Base of the linear estimators. A subclass says which problems its targets make, in the methods below."""
-
-    # Further arguments of `run`, such as a checkpoint, for the command line.
-    _run_options: Mapping[str, Any] = MappingProxyType({})
 
     coef_: Array
     intercept_: Array
@@ -51,24 +52,24 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
     def _fit_and_warn(self, X: Any, y: Any, sample_weight: Any) -> None:
         complaint = self._train(X, y, sample_weight)
         if complaint:  # raised here, so that it points at the line that called `fit`
-            warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
+            end_of_fit(self.stop_reason_, complaint, ConvergenceWarning, stacklevel=3)
 
     @with_callbacks
     def _train(self, X: Any, y: Any, sample_weight: Any) -> str | None:
         """All of `fit` but its warning, which is returned if there should be one."""
-        started = time.perf_counter()
+        started = working_time()
         unlabelled, y = self._unlabelled(X, y, sample_weight)
-        solver = solver_for(self.solver, unlabelled.loss, unlabelled.penalty, self._has_free_intercept)
+        solver = self._chosen_solver(unlabelled)
         problems = self._problems(unlabelled, y)
 
-        def usable(weights: list[Array]) -> dict[str, Any]:
-            return self._usable(*self._coefficients(weights, unlabelled), problems)
+        def usable(found: Sequence[Any]) -> dict[str, Any]:
+            return self._usable(*self._coefficients([np.array(f.w) for f in found], unlabelled), problems)
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         task = FitTask(self, len(problems), usable, {"X": X, "y": y, "metadata": metadata})
-        starts, seed = self._warm_starts(unlabelled, len(problems)), seed_of(self.random_state)
+        starts, seed = self._warm_starts(problems), seed_of(self.random_state)
         results = self._solve(solver, problems, starts, seed, unlabelled.n_jobs, task, started)
-        for name, fitted in usable([r.w for r in results]).items():
+        for name, fitted in usable(results).items():
             setattr(self, name, fitted)
         self._keep(results)
         task.end()
@@ -79,26 +80,42 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
         check_numbers(self)
         loss, n_jobs = self._checked_loss(), effective_n_jobs(self.n_jobs)
         seed_of(self.random_state)
-        X, y = validate_data(self, X, y, **ROWS)
+        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        if is_stored(X):
+            self._see_features(X)
+            X, y, sample_weight = stored_data(X, y, sample_weight, bias, n_jobs)
+        elif isinstance(X, Source):
+            self._see_features(X)
+        else:
+            X, y = validated(self, X, y)
         problem = Problem(
             X,
-            np.ones(len(y)),
+            None,
             self.C,
             loss,
             sample_weight=sample_weight,
-            bias=float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            bias=bias,
             penalty=getattr(self, "penalty", "l2"),
             penalize_intercept=not self._has_free_intercept,
             n_jobs=n_jobs,
         )
         return problem, y
 
+    def _see_features(self, store: Any) -> None:
+        """What `validated` notes of a matrix."""
+        self.n_features_in_ = store.n_features
+        for name in ("feature_names_in_", "first_index_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if isinstance(store, Store) and store.index.index_base is not None:
+            self.first_index_ = store.index.index_base
+
     @property
     def _has_free_intercept(self) -> bool:
         return bool(self.fit_intercept and not getattr(self, "penalize_intercept", True))
 
     def _coefficients(self, weights: list[Array], problem: Problem) -> tuple[Array, Array]:
-        return _coefficients(weights, problem.n_features, problem.rows.bias)
+        return coefficients_of(weights, problem.n_features, problem.source.bias)
 
     def _solve(
         self,
@@ -111,13 +128,13 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
         started: float,
     ) -> list[Result]:
         """Solve the problems, several at a time."""
-        at_once = min(n_jobs, len(problems))
+        at_once = n_at_once(problems, n_jobs)
 
         def seconds_for(k: int) -> float | None:
             """A fair share of the time that is left."""
             if self.max_time is None:
                 return None
-            left = started + self.max_time - time.perf_counter()
+            left = started + self.max_time - working_time()
             return max(left, 1e-9) / math.ceil((len(problems) - k) / at_once)
 
         with catch_interrupt() as interrupt, progress_bar(self.verbose) as bars:
@@ -133,26 +150,38 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
                         callbacks=[*bars, *callbacks],
                         start=starts[k],
                         seed=seed,
-                        **{"interrupt": interrupt, **self._run_options},
+                        **{"interrupt": interrupt, **self._options_of(k, len(problems))},
                     )
                 # Dual variables of many classes take more memory than the data: keep them only for a purpose.
                 return result if self.warm_start else replace(result, alpha=None, state=None)
 
             return map_ordered(solve_one, range(len(problems)), at_once)
 
-    def _warm_starts(self, whole: Problem, n_problems: int) -> list[Any]:
+    def _options_of(self, k: int, n_problems: int) -> dict[str, Any]:
+        """Further arguments of `run` for a problem; of several, each has a checkpoint of its own."""
+        options = dict(self._run_options)
+        if n_problems > 1 and "checkpoint" in options:
+            options["checkpoint"] = f"{options['checkpoint']}.{k}"
+        return options
+
+    def _chosen_solver(self, problem: Problem) -> str | Solver:
+        """The solver of the parameters."""
+        return solver_for(self.solver, problem.loss, problem.penalty, self._has_free_intercept)
+
+    def _warm_starts(self, problems: Sequence[Problem]) -> list[Any]:
         before = getattr(self, "_states", None)
-        if not self.warm_start or before is None or len(before) != n_problems:
-            return [None] * n_problems
-        fits = all(len(s.w) == whole.n_weights and len(getattr(s, "alpha", whole.y)) == whole.n_rows for s in before)
-        return before if fits else [None] * n_problems
+        if not self.warm_start or before is None or len(before) != len(problems):
+            return [None] * len(problems)
+        first = problems[0]
+        fits = all(len(s.w) == first.n_weights and len(getattr(s, "alpha", first.y)) == first.n_rows for s in before)
+        return before if fits else [None] * len(problems)
 
     def _keep(self, results: list[Result]) -> None:
         """Turn the results into the fitted attributes that tell of the training."""
         only = len(results) == 1
         self.certificate_ = results[0].certificate if only else [r.certificate for r in results]
         self.history_ = results[0].history if only else [r.history for r in results]
-        self.stop_reason_ = max((r.stop_reason for r in results), key=GRAVITY.index)
+        self.stop_reason_ = max((r.stop_reason for r in results), key=SEVERITY.index)
         self.n_iter_ = max(1, *(math.ceil(r.passes) for r in results))
         self.solver_ = max(results, key=lambda r: r.passes).solver
         self._states = [r.state for r in results] if self.warm_start else None
@@ -166,6 +195,16 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
             advice = "It was interrupted, and the model found so far is kept: fit again to finish it."
         elif self.stop_reason_ == "max_time":
             advice = f"max_time={self.max_time:g} seconds ran out: raise max_time, or tol."
+        elif self.stop_reason_ == "rounding":
+            advice = (
+                "What is left is no more than what the rounding of float64 may hide, so no solver could prove more: "
+                "raise tol, or scale the features to about unit length."
+            )
+        elif self.stop_reason_ == "stalled":
+            why = worst.detail or "its gap no longer falls"
+            advice = (
+                f"{worst.solver.name} could not go on ({why}): scale the features to about unit length, or raise tol."
+            )
         elif self.max_iter is not None and self.max_iter < worst.solver.max_passes:
             advice = f"max_iter={self.max_iter:g} was too small: raise max_iter, or tol."
         elif n_rows > 10 * self.n_features_in_:
@@ -181,30 +220,20 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
 
     # ------------------------------------------------------------ use
 
+    def _dense_coef(self) -> Array:
+        """The coefficients as an array of shape (n_problems, n_features), `sparsify` or not."""
+        coef: Any = self.coef_
+        return np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
+
     def _outputs(self, X: Any) -> Array:
         """x_i'w + b of every row and problem, of shape (n_samples, n_problems)."""
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, **ROWS)
-        rows, coef = _checked_rows(X), np.atleast_2d(self.coef_)
-        if X.dtype == coef.dtype:
-            scores = np.asarray(X @ coef.T)
-        else:  # float32 rows: summed in float64, without a float64 copy of X
-            scores = np.stack([matvec(rows, w) for w in np.ascontiguousarray(coef)], axis=1)
-        return scores + self.intercept_
+        X = validated(self, X, reset=False)
+        return linear_outputs(X, self._dense_coef(), self.intercept_)
 
 
-def _coefficients(weights: list[Array], n_features: int, bias: float) -> tuple[Array, Array]:
+def coefficients_of(weights: list[Array], n_features: int, bias: float) -> tuple[Array, Array]:
     """(coef, intercept) of weight vectors whose last entry may belong to the constant column; a view if it can be."""
     stacked = weights[0][np.newaxis] if len(weights) == 1 else np.stack(weights)
     intercept = bias * stacked[:, n_features] if bias else np.zeros(len(stacked))
     return stacked[:, :n_features], intercept
-
-
-def _checked_rows(X: Any) -> Rows:
-    """View X as rows at little cost; only if something is wrong is it looked through for where that is."""
-    rows = view_rows(X)
-    with np.errstate(all="ignore"):
-        in_doubt = not np.isfinite(np.sum(rows.data if isinstance(rows, CSR) else rows.values))
-    if isinstance(rows, CSR) and len(rows.indices):
-        in_doubt |= bool(rows.indices.min() < 0 or rows.indices.max() >= rows.n_features)
-    return as_rows(X)[0] if in_doubt else rows

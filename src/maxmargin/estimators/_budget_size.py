@@ -20,11 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.rows import CSR, Array, Dense, Rows, n_features
-from maxmargin.solvers._budget_refit import _BYTES as REFIT_BYTES
-from maxmargin.solvers._budget_refit import Refit, refit, take
+from maxmargin.data.rows import CSR, Array, Dense, Rows, n_features
+from maxmargin.problem.budget_problem import BudgetProblem
 from maxmargin.solvers.base import Goal
-from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetSGD, BudgetState, Counters
+from maxmargin.solvers.budget.budget_sgd import BudgetSGD
+from maxmargin.solvers.budget.refit import BYTES as REFIT_BYTES
+from maxmargin.solvers.budget.refit import Refit, refit, take
+from maxmargin.solvers.budget.state import BudgetState
 
 DEFAULT_TIME = 60.0  # seconds, if there is no limit
 SHARE_OF_PASSES = 0.7  # of the time, if the coefficients are refitted after the passes
@@ -114,14 +116,10 @@ class Trial:
     def _filled(self, solver: BudgetSGD) -> BudgetState:
         """As if the first rows to be visited had all become support vectors."""
         state = solver.init_state(self.problem, self.seed)
-        first = self.chosen[: solver.budget]
-        size = len(first)
-        dense = _dense(take(self.problem.rows, np.sort(first)))
-        state.support.vectors[:, :size] = dense.T
-        state.support.norms2[:size] = np.einsum("jf,jf->j", dense, dense, dtype=np.float64)
+        first = np.sort(self.chosen[: solver.budget])
         for c in range(self.problem.n_outputs):
-            state.alpha[c, :size] = (self.problem.signs(c) * self.problem.costs(c))[np.sort(first)]
-        return state._replace(counters=Counters(size=size, steps=size))
+            state.alpha[c, : len(first)] = (self.problem.signs(c) * self.problem.costs(c))[first]
+        return state.filled(_dense(take(self.problem.rows, first)))
 
     def _refit(self, state: BudgetState, n: int) -> Refit:
         """The final fit on n rows."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from maxmargin.rows import Array
 from maxmargin.solvers.base import Callback, Progress
 
 try:
@@ -36,14 +35,13 @@ class FitTask:
     n_problems : int
         Binary problems to be solved; more than one get a task each.
     usable : callable
-        Given the weight vectors of all binary problems, returns the attributes that make a copy of the estimator ready
-        to predict.
+        Given the states of all problems, returns the attributes that make a copy of the estimator ready to predict.
     data : dict
         What callbacks may ask for: X, y and metadata.
     """
 
     def __init__(
-        self, estimator: Any, n_problems: int, usable: Callable[[list[Array]], dict[str, Any]], data: dict[str, Any]
+        self, estimator: Any, n_problems: int, usable: Callable[[list[Any]], dict[str, Any]], data: dict[str, Any]
     ):
         self.n_problems, self.usable = n_problems, usable
         self.hook_arguments = {"estimator": estimator, **data}
@@ -68,12 +66,12 @@ class FitTask:
         if self.root is None or not self.is_watched:
             yield []
         elif self.n_problems == 1:
-            yield [_PassReporter(self, self.root, lambda w: self.usable([w.copy()]))]
+            yield [_PassReporter(self, self.root, lambda state: self.usable([state]))]
         else:
             with self.lock:
                 task = self.root.subcontext(task_name=f"class {k}", task_id=k, max_subtasks=None)
                 task.call_on_fit_task_begin(**self.hook_arguments)
-            yield [_PassReporter(self, task, lambda w: None)]  # the other classes' weights are not there yet
+            yield [_PassReporter(self, task, lambda state: None)]  # the other classes' weights are not there yet
             with self.lock:
                 task.call_on_fit_task_end(**self.hook_arguments)
 
@@ -81,7 +79,7 @@ class FitTask:
 class _PassReporter:
     """Turns the loop's updates into one task per pass over the data."""
 
-    def __init__(self, fit: FitTask, task: Any, usable: Callable[[Array], dict[str, Any] | None]):
+    def __init__(self, fit: FitTask, task: Any, usable: Callable[[Any], dict[str, Any] | None]):
         self.fit, self.task, self.usable = fit, task, usable
         self.n_reported = 0
 
@@ -93,6 +91,6 @@ class _PassReporter:
                 step = self.task.subcontext(task_name="pass")
                 step.call_on_fit_task_begin(**self.fit.hook_arguments)
                 stop |= step.call_on_fit_task_end(
-                    **self.fit.hook_arguments, reconstruction_attributes=lambda: self.usable(progress.state.w)
+                    **self.fit.hook_arguments, reconstruction_attributes=lambda: self.usable(progress.state)
                 )
         return stop

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from os import PathLike
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.rows import Array
+from maxmargin.data.outputs import decided
+from maxmargin.data.rows import Array
+from maxmargin.estimators._stored import outputs_of
+from maxmargin.estimators._summary import Summary, summarize
 
 
 class Estimator(BaseEstimator):
     """An estimator that takes sparse rows and can be saved."""
 
+    # Further arguments of `run`, such as a checkpoint, for the command line.
+    _run_options: Mapping[str, Any] = MappingProxyType({})
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    @property
+    def certificates_(self) -> list[Any]:
+        """The certificates as a list, one for each binary problem, however many classes there are.
+
+        Empty where nothing was certified. `certificate_` is the only one itself if there are two classes.
+        """
+        if "certificate_" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} instance has no certificates; is it fitted?")
+        certificate = vars(self)["certificate_"]
+        if isinstance(certificate, list):
+            return list(certificate)
+        return [] if certificate is None else [certificate]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a safe file that ``maxmargin.load`` reads.
@@ -29,6 +54,79 @@ class Estimator(BaseEstimator):
         from maxmargin.models.estimator import save
 
         save(self, path)
+
+    def to_onnx(self, path: str | PathLike[str] | None = None, *, dtype: Any = "float32") -> Any:
+        """The fitted model as an ONNX graph, for ONNX Runtime and its like (extra `onnx`).
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write it to.
+        dtype : {"float32", "float64"}, default="float32"
+            Numbers of the input and the outputs.
+
+        Returns
+        -------
+        onnx.ModelProto
+            See `maxmargin.export.to_onnx`, which takes pipelines as well.
+        """
+        from maxmargin.export import to_onnx
+
+        return to_onnx(self, path, dtype=dtype)
+
+    def to_c(self, path: str | PathLike[str] | None = None, *, name: str = "model") -> str:
+        """The fitted model as one file of C99 that needs nothing else.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write it to.
+        name : str, default="model"
+            What all names of the file begin with.
+
+        Returns
+        -------
+        str
+            See `maxmargin.export.to_c`.
+        """
+        from maxmargin.export import to_c
+
+        return to_c(self, path, name=name)
+
+    def summary(self) -> Summary:
+        """What ran, how far it got and what was proven, in a few lines.
+
+        Returns
+        -------
+        Summary
+            Text at a prompt, a table in a notebook, and a mapping of names to strings.
+
+        Examples
+        --------
+        >>> from maxmargin import LinearSVC
+        >>> clf = LinearSVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+        >>> clf.summary()["stopped"]
+        'converged (tol = 0.001)'
+        """
+        check_is_fitted(self, "n_features_in_")
+        return summarize(self)
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram; of a fitted model the summary below it."""
+        diagram = super()._html_repr()
+        return diagram + self.summary()._repr_html_() if hasattr(self, "stop_reason_") else diagram
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    """Whether the loss is a likelihood: then its outputs say how probable a class is."""
+    loss = getattr(estimator, "loss", None)
+    is_logistic = loss == "logistic" or type(loss).__name__ == "Logistic"
+    if not is_logistic or getattr(estimator, "multi_class", "ovr") == "crammer_singer":
+        raise AttributeError(
+            f"only the logistic loss has probabilities, not loss={loss!r}; "
+            "calibrate(X, y) makes them for any classifier with a decision function"
+        )
+    return True
 
 
 class Classifier(ClassifierMixin):
@@ -52,7 +150,7 @@ class Classifier(ClassifierMixin):
         -------
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        values = self._outputs(X)
+        values = outputs_of(X, self._outputs)
         return values.ravel() if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> Array:
@@ -67,6 +165,95 @@ class Classifier(ClassifierMixin):
         ndarray of shape (n_samples,)
         """
         values = self.decision_function(X)
+        return decided(self.classes_, values)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the probabilities of all classes; exact where a probability is too small for a number.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        outputs = outputs_of(X, self._outputs)
         if len(self.classes_) == 1:  # so far, in a stream
-            return np.repeat(self.classes_, len(values))
-        return self.classes_[(values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+            return np.zeros((len(outputs), 1))
+        if outputs.shape[1] == 1:
+            return -np.logaddexp(0.0, np.hstack([outputs, -outputs]))
+        logs = -np.logaddexp(0.0, -outputs)  # of each class against the rest; they do not add up to 1 yet
+        return logs - logsumexp(logs, axis=1, keepdims=True)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of all classes, where the loss has them: ``loss="logistic"``.
+
+        For two classes 1 / (1 + exp(-decision)). For more, those of each class against the rest, divided by their sum.
+        The most probable class is the one that `predict` says.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+
+        Examples
+        --------
+        >>> from maxmargin import LinearSVC
+        >>> clf = LinearSVC(loss="logistic").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+        >>> clf.predict_proba([[9.0]]).round(1)
+        array([[0., 1.]])
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def calibrate(self, X: Any, y: Any, *, method: str = "sigmoid", cv: Any = 5, sample_weight: Any = None) -> Any:
+        """A classifier with probabilities, made from this one and scikit-learn's `CalibratedClassifierCV`.
+
+        Margins are no probabilities. Here every row gets a margin from a model that has not seen it, a curve from
+        margins to probabilities is fitted to these, and one model is trained on all rows. `predict` of what is returned
+        says its most probable class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        method : {"sigmoid", "isotonic", "temperature"}, default="sigmoid"
+            Platt's curve; any rising one, which takes thousands of rows; or a temperature (scikit-learn 1.8).
+        cv : int, splitter or "prefit", default=5
+            Folds. "prefit": this classifier has been fitted, to other rows; X and y are for the curve alone.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        CalibratedClassifierCV
+            Fitted. ``calibrated_classifiers_[0].estimator`` is the model, with its certificate.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from maxmargin import LinearSVC
+        >>> X, y = make_classification(n_samples=500, random_state=0)
+        >>> calibrated = LinearSVC().calibrate(X, y)
+        >>> calibrated.predict_proba(X[:3]).shape
+        (3, 2)
+        """
+        from sklearn.calibration import CalibratedClassifierCV
+
+        if isinstance(cv, str):
+            from sklearn.frozen import FrozenEstimator
+
+            if cv != "prefit":
+                raise ValueError(f'cv must be a number of folds, a splitter or "prefit", got {cv!r}')
+            check_is_fitted(self, "classes_")
+            curve = CalibratedClassifierCV(FrozenEstimator(self), method=method, ensemble=False)
+        else:
+            curve = CalibratedClassifierCV(self, method=method, cv=cv, ensemble=False)
+        with warnings.catch_warnings():  # a frozen model needs no weights: the curve has them
+            warnings.filterwarnings("ignore", "Since FrozenEstimator", UserWarning)
+            return curve.fit(X, y, sample_weight=sample_weight)

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
+from maxmargin.data.rows import Array
 from maxmargin.problem import Problem
-from maxmargin.rows import Array
+from maxmargin.problem.risks import CrammerSinger
 
 
 class OneVsRest(Sequence[Problem]):
@@ -45,22 +47,62 @@ class OneVsRest(Sequence[Problem]):
         return self.problem.with_labels(np.where(positive, 1.0, -1.0), cost)
 
 
+def check_labels(y: Array) -> None:
+    """Refuse what is no classification: numbers with fractions, a label that is missing, text beside numbers."""
+    if y.dtype.kind == "O":
+        for i, label in enumerate(y):
+            if label is None or label != label:
+                raise ValueError(f"y has no label in row {i} (counted from 0): it is {label!r}")
+        if len({isinstance(label, str) for label in y}) > 1:
+            raise ValueError("y has labels of two kinds, text and numbers: make all of them text, or all numbers")
+    check_classification_targets(y)
+
+
+class AllClasses(Sequence[Problem]):
+    """The one problem of all classes together, as Crammer and Singer have it; parameters as of `OneVsRest`."""
+
+    def __init__(self, problem: Problem, y: Array, class_weight: Any):
+        self.classes = observed_classes(y, problem.cost)
+        labels = np.searchsorted(self.classes, y).clip(max=len(self.classes) - 1)  # rows without weight: any will do
+        cost = problem.cost * class_factors(class_weight, self.classes, y, problem.cost)[labels]
+        self.problem = problem.with_risk(CrammerSinger(len(self.classes)), labels, cost)
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, k: Any) -> Problem:  # type: ignore[override]
+        return (self.problem,)[k]
+
+
 def observed_classes(y: Array, cost: Array) -> Array:
     classes = np.unique(y[cost > 0.0])
     if len(classes) < 2:
-        raise ValueError(
-            "a classifier needs samples of at least 2 classes, "
-            f"but the data contains only one class (of positive weight): {classes[0]!s}"
-        )
+        raise one_class(classes)
     return classes
+
+
+def one_class(classes: Array) -> ValueError:
+    """The error for data of one class, or none."""
+    return ValueError(
+        "a classifier needs samples of at least 2 classes, "
+        f"but the data contains only one class (of positive weight): {', '.join(map(str, classes))}"
+    )
 
 
 def class_factors(class_weight: Any, classes: Array, y: Array, cost: Array) -> Array:
     """Factor of C for each class. Balanced: as if every class had the same total weight."""
+    is_balanced = isinstance(class_weight, str) and class_weight == "balanced"
+    totals = [cost[y == label].sum() for label in classes] if is_balanced else []
+    return factors_of(class_weight, classes, np.array(totals))
+
+
+def factors_of(class_weight: Any, classes: Array, totals: Array) -> Array:
+    """Factor of C for each class; `totals` are their weights, which are looked at for "balanced" alone."""
+    if len(classes) < 2:
+        raise one_class(classes)
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.array([cost[y == label].sum() for label in classes])
         return totals.sum() / (len(classes) * totals)
     if not isinstance(class_weight, Mapping):
         raise ValueError(f'class_weight must be a dict, "balanced" or None, got {class_weight!r}')

@@ -9,13 +9,15 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
-from maxmargin import losses, solvers
+from maxmargin import losses, penalties, solvers
+from maxmargin.data.indices import check_same_base, index_base
+from maxmargin.data.sparse import check_sparse
 from maxmargin.losses import Loss
-from maxmargin.problem import PENALTIES
 from maxmargin.solvers.base import Callback, Progress, Solver
 
-# What `validate_data` lets through. `as_rows` converts what has to be, and says where a value is not finite.
+# What `validated` lets through. `as_rows` converts what has to be, and says where a value is not finite.
 ROWS = {
     "accept_sparse": True,
     "accept_large_sparse": True,
@@ -23,7 +25,39 @@ ROWS = {
     "order": "C",
     "ensure_all_finite": False,
 }
-GRAVITY = ["converged", "callback", "max_iter", "max_time", "interrupted"]  # of reasons to stop, least first
+SEVERITY = [
+    "converged",
+    "callback",
+    "rounding",
+    "stalled",
+    "max_iter",
+    "max_time",
+    "interrupted",
+]  # of reasons to stop, least first
+
+
+def validated(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:
+    """scikit-learn's `validate_data` for rows; what indices in their file count from is remembered, or compared.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,), optional
+    reset : bool
+        Whether the estimator is being fitted anew.
+    """
+    check_sparse(X, trust_columns=True)
+    if not reset:
+        check_same_base(X, getattr(estimator, "first_index_", None))
+    checked = validate_data(estimator, X, y, reset=reset, **ROWS)
+    if reset:
+        base = index_base(X)
+        if base is not None:
+            estimator.first_index_ = base.first_index
+        elif hasattr(estimator, "first_index_"):
+            del estimator.first_index_
+    return checked
 
 
 def check_numbers(estimator: Any) -> None:
@@ -36,14 +70,16 @@ def check_numbers(estimator: Any) -> None:
         raise ValueError(f"intercept_scaling must be positive and finite, got {estimator.intercept_scaling!r}")
     if estimator.max_time is not None and not estimator.max_time > 0.0:
         raise ValueError(f"max_time must be positive or None, got {estimator.max_time!r}")
+    dual = getattr(estimator, "dual", "auto")
+    if not isinstance(dual, (bool, np.bool_)) and not (isinstance(dual, str) and dual == "auto"):
+        raise ValueError(f'dual must be True, False or "auto" (it chooses nothing here), got {dual!r}')
 
 
 def classifier_loss(loss: str | Loss, penalty: str = "l2", free_intercept: bool = False) -> Loss:
     """The loss object; the error lists the losses of classifiers, each with the solvers that take it."""
-    if penalty not in PENALTIES:
-        raise ValueError(f"unknown penalty {penalty!r}; choose one of {', '.join(PENALTIES)}")
+    penalties.get(penalty)
     if isinstance(loss, str) and loss not in losses.names():
-        raise ValueError(f"unknown loss {loss!r}; {_choices(penalty)}")
+        raise ValueError(f"unknown loss {loss!r}{losses.suggestion(loss)}; {_choices(penalty)}")
     loss = losses.get(loss)
     if not losses.is_margin_loss(loss):
         raise ValueError(f"loss {losses.name_of(loss)!r} is for regression: use LinearSVR; {_choices(penalty)}")
@@ -57,7 +93,7 @@ def regressor_loss(loss: str | Loss, epsilon: float) -> Loss:
     names = [losses.name_of_type(tag) for tag in losses.RESIDUAL_LOSSES]
     if isinstance(loss, str):
         if loss not in names:
-            what = "is for classification" if loss in losses.names() else "is not known"
+            what = "is for classification" if loss in losses.names() else f"is not known{losses.suggestion(loss)}"
             raise ValueError(f"loss {loss!r} {what}; a regressor takes {', '.join(names)}")
         if not isinstance(epsilon, Real):
             raise ValueError(f"epsilon must be a number, got {epsilon!r}")
@@ -72,10 +108,18 @@ def regressor_loss(loss: str | Loss, epsilon: float) -> Loss:
 def _choices(penalty: str) -> str:
     takers = {losses.name_of_type(tag): solvers.supporting(tag(), penalty) for tag in losses.MARGIN_LOSSES}
     listed = ", ".join(f"{loss} (solver {' or '.join(names)})" for loss, names in takers.items() if names)
-    return f"a classifier {'' if penalty == 'l2' else f'with penalty {penalty!r} '}takes {listed}"
+    return f"a classifier{_with_penalty(penalty)} takes {listed}"
 
 
-def solver_for(solver: str | Solver, loss: Loss, penalty: str = "l2", free_intercept: bool = False) -> str | Solver:
+def _with_penalty(penalty: str | penalties.Penalty) -> str:
+    """Its name for an error; the default needs none."""
+    name = penalties.name_of(penalties.get(penalty))
+    return "" if name == "l2" else f" with penalty {name!r}"
+
+
+def solver_for(
+    solver: str | Solver, loss: Loss, penalty: str | penalties.Penalty = "l2", free_intercept: bool = False
+) -> str | Solver:
     """A solver object, or "auto"; the error lists the solvers that take the loss, the penalty and the intercept."""
     if isinstance(solver, Solver) or (isinstance(solver, str) and solver == "auto"):
         return solver
@@ -83,7 +127,7 @@ def solver_for(solver: str | Solver, loss: Loss, penalty: str = "l2", free_inter
     if not is_known or not solvers.takes(solver, loss, penalty, free_intercept=free_intercept):
         able = solvers.supporting(loss, penalty, free_intercept=free_intercept)
         what = f"solver {solver!r} does not take loss" if is_known else f"unknown solver {solver!r}; for loss"
-        kind = "" if penalty == "l2" else f" with penalty {penalty!r}"
+        kind = _with_penalty(penalty)
         kind += " and an intercept without penalty" if free_intercept else ""
         raise ValueError(f"{what} {losses.name_of(loss)!r}{kind}: choose one of auto, {', '.join(able)}")
     return solvers.get(solver)

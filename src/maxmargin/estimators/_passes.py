@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.data.rows import Array, Rows
 from maxmargin.estimators._progress_table import ProgressTable
 from maxmargin.estimators._row_order import Reordered, rows_between, take_rows
 from maxmargin.estimators._stream_models import StreamModels, with_features
-from maxmargin.rows import Array, Rows
 
 _BLOCK = 1 << 16  # rows between two looks at whether to stop
 _KEPT = 10_000  # rows of a stream that are held out, at most: they stay in memory

@@ -11,8 +11,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from maxmargin.data.rows import Array, Rows, row_size
 from maxmargin.estimators._stream_models import StreamModels
-from maxmargin.rows import Array, Rows, row_size
 
 _BLOCK = 1024  # rows that are predicted by the same weights, at most
 _HEADER = (

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import generic, kernel
-from maxmargin.rows import CSR, Array, Dense, Rows, add_row, matvec, n_weights, prefetch_row, row_dot
-from maxmargin.weights import _add_row_to_both
+from maxmargin._jit import compiled, generic
+from maxmargin.data.rows import CSR, Array, Dense, Rows, add_row, matvec, n_weights, prefetch_row, row_dot
+from maxmargin.solvers.stochastic.weights import add_row_to_both
 
 _SEED = 20260
 
@@ -51,7 +51,7 @@ def distinct_rows(rows: Rows, codes: Array, weight: Array, n_jobs: int = 1) -> t
     return chosen[starts], np.add.reduceat(weight[chosen], starts)
 
 
-@kernel
+@compiled
 def _find_repeats(rows, codes, chosen, alike, is_new):
     """Tell of each row that seems to be as the one before it whether it is."""
     for k in alike:
@@ -105,9 +105,9 @@ def _(rows, i, scale, w):
     add_row(rows.rows, rows.order[i], scale, w)
 
 
-@_add_row_to_both.register(Reordered)
+@add_row_to_both.register(Reordered)
 def _(rows, i, scale, w, other_scale, other):
-    _add_row_to_both(rows.rows, rows.order[i], scale, w, other_scale, other)
+    add_row_to_both(rows.rows, rows.order[i], scale, w, other_scale, other)
 
 
 @prefetch_row.register(Reordered)

@@ -21,13 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._jit import kernel
+from maxmargin._jit import compiled
+from maxmargin.data.rows import Array, Rows, matvec, n_features, n_rows, n_weights
 from maxmargin.estimators._row_order import Reordered, rows_between
 from maxmargin.losses import Loss, argument, value
 from maxmargin.parallel import map_ordered
-from maxmargin.rows import Array, Rows, matvec, n_features, n_rows, n_weights
-from maxmargin.solvers.sgd import OnlineState, _learn, learn, new_online_state, widened_state
-from maxmargin.weights import Average, ScaledVector, widened
+from maxmargin.solvers.stochastic.online import OnlineState, learn, learn_rows, new_online_state, widened_state
+from maxmargin.solvers.stochastic.weights import copied, widened
+from maxmargin.solvers.visits import Examples
 
 
 class StreamModels:
@@ -58,6 +59,8 @@ class StreamModels:
         The weight of all rows.
     n_seen : int
         Rows learnt from.
+    scales : ndarray or None
+        For each model a factor of all weights, if there are any: `fit` on arrays makes their mean one.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class StreamModels:
         self.states: list[OnlineState] = [self._new() for _ in range(n_problems(self.classes))]
         self.total = 0.0
         self.n_seen = 0
+        self.scales: Array | None = None
         self._answer: tuple[bool, Array] | None = None  # the weights, since they were last asked for
 
     def _new(self) -> OnlineState:
@@ -118,9 +122,10 @@ class StreamModels:
             two = len(self.classes) == 2
             is_own = codes == (1 if two else k)
             own = weight if factors is None else weight * (factors if two else np.where(is_own, factors, 1.0))
+            own = own if self.scales is None else self.scales[k] * own
             signs = np.where(is_own, 1.0, -1.0)
             if isinstance(rows, Reordered):  # not a storage that `learn` would let pass
-                _learn((rows, signs, own, norms2, self.loss), self.states[k], self.alpha)
+                learn_rows(Examples(rows, signs, own, norms2, self.loss), self.states[k], self.alpha)
                 return self.states[k]
             return learn(rows, signs, own, self.loss, self.states[k], self.alpha, norms2)
 
@@ -194,7 +199,7 @@ class StreamModels:
         return total
 
 
-@kernel
+@compiled
 def _count(codes, weight, total, class_totals, balanced):
     """Count rows one after the other; what each one's weight would have to be multiplied by for balance."""
     for i in range(len(codes)):
@@ -204,10 +209,18 @@ def _count(codes, weight, total, class_totals, balanced):
     return total
 
 
-@kernel
+@compiled
 def _add_losses(loss, z, y, out):
     for i in range(len(z)):
         out[i] += value(loss, argument(loss, z[i], y[i]))
+
+
+def mean_one(codes: Array, weight: Array, factors: Array) -> Array:
+    """For each model the factor that makes one the mean of its weights, those of rows times those of classes."""
+    totals = np.bincount(codes, weight, minlength=len(factors))
+    weighed = factors * totals
+    sums = np.array([weighed.sum()]) if len(factors) == 2 else weighed + (totals.sum() - totals)
+    return len(codes) / sums
 
 
 def n_problems(classes: Array) -> int:
@@ -217,12 +230,9 @@ def n_problems(classes: Array) -> int:
 
 def negated(state: OnlineState) -> OnlineState:
     """The model that would have been learnt with the classes exchanged."""
-    x, average = state.x, state.average
-    return OnlineState(
-        ScaledVector(-x.v, x.numbers.copy()),
-        Average(-average.u, -average.before, average.numbers.copy()),
-        state.numbers.copy(),
-    )
+    x, average, *numbers = state
+    x, average = copied(x)._replace(v=-x.v), copied(average)._replace(u=-average.u, before=-average.before)
+    return OnlineState(x, average, *(number.copy() for number in numbers))
 
 
 def with_features(rows: Rows, n: int) -> Rows:

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.data.rows import as_rows
+from maxmargin.data.sparse import check_sparse
 from maxmargin.estimators.budget import BudgetSVC
-from maxmargin.rows import as_rows
+from maxmargin.kernels.scale import gamma_for
 
 _FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)  # of gamma="scale"
 _COSTS = (1.0, 8.0, 64.0)
@@ -26,7 +28,8 @@ def suggest_rbf(X: Any, y: Any, *, n_rows: int = 10_000, random_state: int = 0) 
     """A good C and gamma for ``BudgetSVC`` or any other SVM with an RBF kernel, in a few seconds.
 
     Small models are trained on some of the rows for 15 pairs of C and gamma, and tried on others; the best pair is the
-    answer. More rows allow larger models, and these often a larger gamma: to be sure, search around it with all data.
+    answer. Ctrl-C ends it without one. More rows allow larger models, and these often a larger gamma: to be sure,
+    search around it with all data.
 
     Parameters
     ----------
@@ -51,6 +54,7 @@ def suggest_rbf(X: Any, y: Any, *, n_rows: int = 10_000, random_state: int = 0) 
     >>> clf.score(X, y) > 0.99
     True
     """
+    check_sparse(X)
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
     y = np.asarray(y)
     if X.shape[0] != len(y):
@@ -61,11 +65,12 @@ def suggest_rbf(X: Any, y: Any, *, n_rows: int = 10_000, random_state: int = 0) 
         raise ValueError(f"{len(chosen)} rows are too few to choose C and gamma by: give 40 or more, of two classes")
     test, train = np.sort(chosen[:n_test]), np.sort(chosen[n_test:])
     X_train, y_train, X_test, y_test = X[train], y[train], X[test], y[test]
-    rows, norms2 = as_rows(X_train)
-    unit = BudgetSVC(gamma="scale")._kernel_function(rows, norms2, np.ones(len(y_train))).gamma
+    unit = gamma_for("scale", as_rows(X_train)[0], np.ones(len(y_train)))
     tried = []
     for factor, C in itertools.product(_FACTORS, _COSTS):
         parameters = {"C": C, "gamma": factor * unit}
         model = BudgetSVC(budget=_BUDGET, max_iter=_PASSES, random_state=random_state, **parameters)
-        tried.append((model.fit(X_train, y_train).score(X_test, y_test), parameters))
+        if model.fit(X_train, y_train).stop_reason_ == "interrupted":
+            raise KeyboardInterrupt  # what comes of some of the pairs is no answer, whoever catches it
+        tried.append((model.score(X_test, y_test), parameters))
     return max(tried, key=lambda pair: pair[0])[1]

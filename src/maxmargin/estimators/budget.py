@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-import warnings
+from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
@@ -12,24 +11,32 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import kernels
+from maxmargin._jit import working_time
+from maxmargin.data.rows import Array, as_rows
 from maxmargin.estimators._budget_size import DEFAULT_TIME, SHARE_OF_PASSES, Trial, announce, choose
+from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from maxmargin.estimators._estimator import Classifier, Estimator
-from maxmargin.estimators._one_vs_rest import class_factors, observed_classes
-from maxmargin.estimators._parameters import GRAVITY, ROWS, progress_bar, seed_of
+from maxmargin.estimators._one_vs_rest import check_labels, class_factors, observed_classes
+from maxmargin.estimators._parameters import SEVERITY, progress_bar, seed_of, validated
+from maxmargin.estimators._stored import is_stored
 from maxmargin.kernels import Kernel
+from maxmargin.kernels.scale import gamma_for
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import check_weights
-from maxmargin.rows import Array, as_rows, matvec, n_features
-from maxmargin.solvers._budget_refit import OutOfTime, Refit, distinct_rows, refit
-from maxmargin.solvers.base import catch_interrupt
-from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetResult, BudgetSGD, BudgetState, Counters, train
+from maxmargin.problem.budget_problem import BudgetProblem
+from maxmargin.solvers.base import Result, run
+from maxmargin.solvers.budget.budget_sgd import BudgetSGD
+from maxmargin.solvers.budget.refit import OutOfTime, Refit, distinct_rows, refit
+from maxmargin.solvers.budget.state import BudgetState
+from maxmargin.solvers.interrupts import catch_interrupt, end_of_fit
+
+_FEWEST_ROWS = 512  # of a stream that tell its scales well enough
 
 
-class BudgetSVC(Classifier, Estimator):
+class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
     """Kernel support vector classifier with a limited number of support vectors, for data of any size.
 
     Stochastic gradient descent passes over the rows and keeps at most `budget` support vectors by merging them; its
@@ -56,9 +63,9 @@ class BudgetSVC(Classifier, Estimator):
         is None, and in a quarter of the machine's memory; seconds of compiling, once a machine, do not count. Some
         steps are timed to find out, so the choice, and with it the result, depends on the machine. Size, memory and
         the time expected are printed on stderr before the training starts.
-    maintenance : str, default="lookup-wd"
-        How to stay within the budget: "lookup-wd", "lookup-h", "gss" and "gss-precise" merge, "remove" and "project" do
-        what they say. See `maxmargin.solvers.budget_sgd.BudgetSGD`.
+    maintenance : str, default="lookup_wd"
+        How to stay within the budget: "lookup_wd", "lookup_h", "gss" and "gss_precise" merge, "remove" and "project" do
+        what they say. See `maxmargin.solvers.budget.budget_sgd.BudgetSGD`.
     max_iter : float, default=1
         Passes over the data.
     refit : bool, default=True
@@ -99,6 +106,8 @@ class BudgetSVC(Classifier, Estimator):
     stop_reason_ : str
         "converged" if all passes were made and the coefficients' gap was reached; "max_iter" without `refit`; else
         "max_time" or "interrupted".
+    solver_ : BudgetSGD
+        What passed over the rows.
     history_ : dict of str to ndarray
         After each pass: seconds, passes, support vectors, violations, merges, kernel rows, and the seconds spent on
         maintenance and, of these, on finding whom to merge.
@@ -131,7 +140,7 @@ class BudgetSVC(Classifier, Estimator):
         degree: int = 3,
         coef0: float = 0.0,
         budget: Any = 500,
-        maintenance: str = "lookup-wd",
+        maintenance: str = "lookup_wd",
         max_iter: float = 1,
         refit: bool = True,
         tol: float = 1e-2,
@@ -166,7 +175,8 @@ class BudgetSVC(Classifier, Estimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BudgetSVC:
         """Train on rows X with labels y.
 
-        Ctrl-C ends the training within a second and leaves the model found so far.
+        Ctrl-C ends the training within a second; the model found so far is kept, and KeyboardInterrupt raised (unless
+        a `maxmargin.catch_interrupt` is around it).
 
         Parameters
         ----------
@@ -180,32 +190,53 @@ class BudgetSVC(Classifier, Estimator):
         -------
         self
         """
-        started = time.perf_counter()
+        if is_stored(X):
+            advice = "for X, y in store: model.partial_fit(X, y, classes=store.classes)"
+            raise ValueError(f"BudgetSVC.fit takes rows in memory; from a store it learns by {advice}")
+        complaint = self._train(X, y, sample_weight)
+        if complaint:  # raised here, so that it points at the line that called `fit`
+            end_of_fit(self.stop_reason_, complaint, ConvergenceWarning, stacklevel=2)
+        return self
+
+    @with_callbacks
+    def _train(self, X: Any, y: Any, sample_weight: Any) -> str | None:
+        """All of `fit` but its warning, which is returned if there should be one."""
+        started = working_time()
         self._check_parameters()
-        X, y = validate_data(self, X, y, **ROWS)
-        check_classification_targets(y)
-        rows, norms2 = as_rows(X)
+        X, y = validated(self, X, y)
+        check_labels(y)
+        rows, _ = as_rows(X)
         weight = check_weights(sample_weight, len(y))
         classes = observed_classes(y, weight)
         known = weight > 0.0
         codes = np.where(known, np.searchsorted(classes, np.where(known, y, classes[0])), 0)
         factors = class_factors(self.class_weight, classes, y, weight)
         before = self._start(classes)
-        function = self._kernel_function(rows, norms2, weight) if before is None else self._function()
+        function = self._kernel_function(rows, weight) if before is None else self._function()
         problem = BudgetProblem(X, codes, len(classes), self.C, sample_weight=weight, class_factors=factors)
         budget, started = self._size(function, problem, before, started)
-        found = self._find(function, problem, budget, before, started)
+
+        def usable(states: list[BudgetState]) -> dict[str, Any]:
+            return {"classes_": classes, "kernel_": function, "budget_": budget, **_expansion(deepcopy(states[0]))}
+
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        task = FitTask(self, 1, usable, {"X": X, "y": y, "metadata": metadata})
+        found = self._find(function, problem, budget, before, started, task)
         self.classes_, self.kernel_, self.budget_ = classes, function, budget
+        self._held: list[Any] | None = None
         self._keep(*found)
+        task.end()
         if self.stop_reason_ in ("max_time", "interrupted") or (self.refit and self.stop_reason_ == "max_iter"):
-            warnings.warn(self._complaint(), ConvergenceWarning, stacklevel=2)
-        return self
+            return self._complaint()
+        return None
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BudgetSVC:
         """One pass of stochastic gradient descent over a part of a stream, from where the last part has left.
 
-        The kernel and lambda = 1 / (C n) are made for the first part, of n rows. The coefficients are not refitted;
-        they are a mean over the last steps.
+        The kernel and lambda = 1 / (C n) are made for the first parts together, those up to the 512th row, of n rows:
+        as long as there are fewer, the parts so far are kept and each new one trains on all of them anew, so that it
+        does not matter how they were divided. (A model that is saved and loaded goes on with what it has by then.) The
+        coefficients are not refitted; they are a mean over the last steps.
 
         Parameters
         ----------
@@ -225,27 +256,40 @@ class BudgetSVC(Classifier, Estimator):
         is_first = not hasattr(self, "classes_")
         if is_first and isinstance(self.budget, str):
             raise ValueError('budget="auto" needs all of the data; give partial_fit a number of support vectors')
-        X, y = validate_data(self, X, y, reset=is_first, **ROWS)
-        check_classification_targets(y)
-        rows, norms2 = as_rows(X)
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        if weight.shape == y.shape and len(y) and not weight.any() and not is_first:
+        X, y = validated(self, X, y, reset=is_first)
+        check_labels(y)
+        rows, _ = as_rows(X)
+        weight = check_weights(sample_weight, len(y), may_be_zero=not is_first)
+        if not weight.any():
             return self  # a part in which nothing counts
-        weight = check_weights(sample_weight, len(y))
         known = self._stream_classes(y, classes)
+        held = [] if is_first else getattr(self, "_held", None)  # parts of a stream too short to tell its scales
+        if held is not None:
+            held = [*held, (X, y, weight)]
+            X, y, weight = (_stacked(parts) for parts in zip(*held))
+            rows, is_first = as_rows(X)[0], True
         codes = np.searchsorted(known, y)
         factors = class_factors(self.class_weight, known, y, weight)
-        function = self._kernel_function(rows, norms2, weight) if is_first else self._function()
+        function = self._kernel_function(rows, weight) if is_first else self._function()
         problem = BudgetProblem(X, codes, len(known), self.C, sample_weight=weight, class_factors=factors)
         budget = self.budget_ if isinstance(self.budget, str) else int(self.budget)
         solver = self._solver(function, budget, 1.0 if self.fit_intercept else 0.0)
         with progress_bar(self.verbose) as bars:
             start = None if is_first else self._state
-            result = train(
-                solver, problem, max_time=self.max_time, callbacks=bars, start=start, seed=seed_of(self.random_state)
+            result = run(
+                solver,
+                problem,  # type: ignore[arg-type]
+                max_time=self.max_time,
+                callbacks=bars,
+                start=start,
+                seed=seed_of(self.random_state),
             )
         self.classes_, self.kernel_, self.budget_ = known, function, budget
+        self._held = held if held is not None and len(y) < _FEWEST_ROWS else None
         self._keep(result, None, result.state)
+        if self.stop_reason_ == "interrupted":
+            message = "BudgetSVC was interrupted: of the last part it has learnt from some of the rows."
+            end_of_fit(self.stop_reason_, message, ConvergenceWarning, stacklevel=2)
         return self
 
     def _stream_classes(self, y: Array, classes: Any) -> Array:
@@ -286,18 +330,9 @@ class BudgetSVC(Classifier, Estimator):
         if not isinstance(self.random_state, (np.random.Generator, np.random.RandomState)):
             seed_of(self.random_state)  # of a generator, asking would draw a number
 
-    def _kernel_function(self, rows: Any, norms2: Array, weight: Array) -> Kernel:
+    def _kernel_function(self, rows: Any, weight: Array) -> Kernel:
         """The kernel object, with its gamma as a number."""
-        gamma = self.gamma
-        if isinstance(gamma, str):
-            if gamma not in ("scale", "auto"):
-                raise ValueError(f'gamma must be "scale", "auto" or a number, got {gamma!r}')
-            gamma = 1.0 / n_features(rows)
-            if self.gamma == "scale":
-                total = weight.sum() * n_features(rows)
-                mean = weight @ matvec(rows, np.ones(n_features(rows))) / total
-                variance = weight @ norms2 / total - mean**2
-                gamma = gamma / variance if variance > 0.0 else 1.0
+        gamma = gamma_for(self.gamma, rows, weight)
         return kernels.get(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
 
     def _function(self) -> Kernel:
@@ -307,25 +342,28 @@ class BudgetSVC(Classifier, Estimator):
     def _solver(self, function: Kernel, budget: int, bias: float, dtype: str = "auto") -> BudgetSGD:
         return BudgetSGD(function, budget, self.maintenance, bias=bias, dtype=dtype)
 
+    def _solver_of_passes(self, function: Kernel, budget: int) -> BudgetSGD:
+        """What finds support vectors. The noise of an intercept disturbs all steps; a refit brings it later."""
+        return self._solver(function, budget, 1.0 if self.fit_intercept and not self.refit else 0.0)
+
     def _size(self, function: Kernel, problem: BudgetProblem, before: BudgetState | None, started: float) -> Any:
         """The budget (of "auto", what fits into the time, unless an earlier fit is gone on with) and the start."""
         if not isinstance(self.budget, str):
             return int(self.budget), started
         if before is not None:
             return self.budget_, started
-        # The passes that find support vectors for a refit have no intercept; see `_find`.
         bias, seed = 1.0 if self.fit_intercept else 0.0, seed_of(self.random_state)
         options = {"bias": bias, "tol": self.tol, "seed": seed, "n_jobs": effective_n_jobs(self.n_jobs)}
         trial = Trial(
-            lambda budget: self._solver(function, budget, 0.0 if self.refit else bias),
+            lambda budget: self._solver_of_passes(function, budget),
             problem,
             float(self.max_iter),
             options if self.refit else None,
             seed,
         )
-        started += trial.compile()
+        trial.compile()
         limit = DEFAULT_TIME if self.max_time is None else float(self.max_time)
-        plan = choose(trial, max(0.1 * limit, limit - (time.perf_counter() - started)))
+        plan = choose(trial, max(0.1 * limit, limit - (working_time() - started)))
         announce(plan)
         return plan.budget, started
 
@@ -337,31 +375,35 @@ class BudgetSVC(Classifier, Estimator):
         return state if len(state.support.vectors) == self.n_features_in_ else None
 
     def _find(
-        self, function: Kernel, problem: BudgetProblem, budget: int, before: BudgetState | None, started: float
-    ) -> tuple[BudgetResult, Refit | None, BudgetState]:
+        self,
+        function: Kernel,
+        problem: BudgetProblem,
+        budget: int,
+        before: BudgetState | None,
+        started: float,
+        task: FitTask,
+    ) -> tuple[Result, Refit | None, BudgetState]:
         """Support vectors by passes over the rows, then their coefficients."""
         bias, seed = 1.0 if self.fit_intercept else 0.0, seed_of(self.random_state)
 
         def seconds_left(share: float) -> float | None:
-            left = None if self.max_time is None else self.max_time - (time.perf_counter() - started)
+            left = None if self.max_time is None else self.max_time - (working_time() - started)
             return None if left is None else max(1e-9, share * left)
 
-        with catch_interrupt() as interrupt, progress_bar(self.verbose) as bars:
+        with catch_interrupt() as interrupt, progress_bar(self.verbose) as bars, task.callbacks(0) as callbacks:
             everything = distinct_rows(problem, budget) if self.refit and before is None else None
             if everything is not None:
                 result = self._all_rows(function, problem, budget, everything, started)
             else:
-                # The noise of an intercept disturbs all steps, and it is not needed for finding support vectors.
-                solver = self._solver(function, budget, 0.0 if self.refit else bias)
-                result = train(
-                    solver,
-                    problem,
+                result = run(
+                    self._solver_of_passes(function, budget),
+                    problem,  # type: ignore[arg-type]
                     max_iter=self.max_iter,
                     max_time=seconds_left(SHARE_OF_PASSES if self.refit else 1.0),
-                    callbacks=bars,
+                    callbacks=[*bars, *callbacks],
                     start=before,
                     seed=seed,
-                    interrupt=interrupt,
+                    **{"interrupt": interrupt, **self._run_options},
                 )
             state = result.state
             if not self.refit or interrupt.is_set() or state.counters.size == 0:
@@ -386,39 +428,34 @@ class BudgetSVC(Classifier, Estimator):
         state.set_coefficients(best.coefficients, best.intercepts)
         return result, best, state
 
-    def _all_rows(
-        self, function: Kernel, problem: BudgetProblem, budget: int, rows: Array, started: float
-    ) -> BudgetResult:
+    def _all_rows(self, function: Kernel, problem: BudgetProblem, budget: int, rows: Array, started: float) -> Result:
         """As if a pass had made every row a support vector: there is room for all of them."""
-        state = self._solver(function, budget, 0.0, dtype="float64").init_state(problem, seed_of(self.random_state))
-        support, size = state.support, len(rows)
-        support.vectors[:, :size] = rows.T
-        support.norms2[:size] = np.einsum("jf,jf->j", rows, rows, dtype=np.float64)
-        n = len(state.order)
-        state = state._replace(counters=Counters(size=size, steps=n, visits=n, violations=n, repeats=n - size))
-        seconds = time.perf_counter() - started
-        report = self._solver(function, budget, 0.0).report(problem, state, None)  # type: ignore[arg-type]
-        history = {"seconds": seconds, "passes": report.passes, **report.counters}
-        return BudgetResult(
-            state, {name: np.array([number]) for name, number in history.items()}, "max_iter", 1.0, seconds
-        )
+        solver = self._solver(function, budget, 0.0, dtype="float64")
+        state = solver.init_state(problem, seed_of(self.random_state)).filled(rows)
+        n, size = len(state.order), len(rows)
+        state = state._replace(counters=state.counters._replace(steps=n, visits=n, violations=n, repeats=n - size))
+        seconds = working_time() - started
+        report = solver.report(problem, state, None)
+        entry = {"seconds": seconds, "passes": report.passes, **report.counters}
+        history = {name: np.array([number]) for name, number in entry.items()}
+        return Result(None, None, None, history, "max_iter", report.passes, seconds, solver, state)
 
-    def _keep(self, result: BudgetResult, best: Refit | None, state: BudgetState) -> None:
+    def _keep(self, result: Result, best: Refit | None, state: BudgetState) -> None:
         """Turn what was found into fitted attributes."""
         self._keep_state(state)
         self.history_, self.n_iter_ = result.history, max(1, math.ceil(result.passes))
+        self.solver_ = result.solver
         reasons = [] if result.stop_reason == "max_iter" and best is not None else [result.stop_reason]
         certificates = []
         if best is not None:
             reasons += [r.stop_reason for r in best.results]
             certificates = [r.certificate for r in best.results]
         self.certificate_ = None if best is None else certificates[0] if len(certificates) == 1 else certificates
-        self.stop_reason_ = max(reasons, key=GRAVITY.index)
+        self.stop_reason_ = max(reasons, key=SEVERITY.index)
 
     def _keep_state(self, state: BudgetState) -> None:
-        self._state = state
-        self.support_vectors_ = state.support.vectors[:, : state.counters.size].T
-        self.dual_coef_, self.intercept_ = state.coefficients, state.intercepts
+        for name, fitted in _expansion(state).items():
+            setattr(self, name, fitted)
 
     def _complaint(self) -> str:
         """What the one warning of a fit says."""
@@ -435,7 +472,7 @@ class BudgetSVC(Classifier, Estimator):
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "dual_coef_")
-        X = validate_data(self, X, reset=False, **ROWS)
+        X = validated(self, X, reset=False)
         rows, _ = as_rows(X)
         n_jobs, support = effective_n_jobs(self.n_jobs), self._state.support
         return kernels.decision_values(self.kernel_, rows, support, self.dual_coef_, self.intercept_, n_jobs)
@@ -450,3 +487,24 @@ class BudgetSVC(Classifier, Estimator):
         from maxmargin.models.libsvm import write_libsvm
 
         write_libsvm(path, self)
+
+
+def _expansion(state: BudgetState) -> dict[str, Any]:
+    """The attributes that `predict` needs."""
+    return {
+        "_state": state,
+        "support_vectors_": state.support.vectors[:, : state.counters.size].T,
+        "dual_coef_": state.coefficients,
+        "intercept_": state.intercepts,
+    }
+
+
+def _stacked(parts: Any) -> Any:
+    """Parts of a stream, one below the other."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(hasattr(part, "tocsr") for part in parts):
+        from scipy.sparse import vstack
+
+        return vstack(parts, format="csr")
+    return np.concatenate(parts)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.data.rows import Array
 from maxmargin.estimators._base import LinearEstimator
 from maxmargin.estimators._estimator import Classifier
-from maxmargin.estimators._one_vs_rest import OneVsRest
+from maxmargin.estimators._one_vs_rest import AllClasses, OneVsRest, check_labels
 from maxmargin.estimators._parameters import classifier_loss, regressor_loss
+from maxmargin.estimators._stored import StoredLabels, outputs_of
 from maxmargin.losses import Loss
 from maxmargin.problem import Problem
-from maxmargin.rows import Array
+from maxmargin.problem.risks import CrammerSinger
+from maxmargin.solvers import registry as solvers
+from maxmargin.solvers.planes.bmrm import BMRM
 
 
 class LinearSVC(Classifier, LinearEstimator):
@@ -26,9 +29,12 @@ class LinearSVC(Classifier, LinearEstimator):
 
     Parameters
     ----------
+    penalty : {"l2", "l1", "l2_norm", "linf"}, default="l2"
+        "l1" has |w|_1 in the place of 1/2 |w|^2, and makes many weights exactly zero; "l2_norm" has |w|, and "linf" the
+        largest |w_j| (solver "folos", to a rough gap).
+    loss : {"squared_hinge", "hinge", "huber", "logistic"} or loss object, default="squared_hinge"
     C : float, default=1.0
         Weight of the loss. In terms of SGD's ``alpha`` (or lambda), C = 1 / (alpha * n_samples).
-    loss : {"squared_hinge", "hinge", "huber", "logistic"} or loss object, default="squared_hinge"
     solver : str or Solver, default="auto"
         A name from ``maxmargin.solvers.names()``, a solver object with its own parameters, or "auto".
     tol : float, default=1e-3
@@ -53,14 +59,13 @@ class LinearSVC(Classifier, LinearEstimator):
         Seed of the order in which rows are visited. None is a fixed seed: the same data give the same bits.
     verbose : int, default=0
         1: show a progress bar on a terminal.
-    penalty : {"l2", "l1", "l2_norm", "linf"}, default="l2"
-        "l1" has |w|_1 in the place of 1/2 |w|^2, and makes many weights exactly zero; "l2_norm" has |w|, and "linf" the
-        largest |w_j| (solver "folos", to a rough gap).
     penalize_intercept : bool, default=True
         False leaves the intercept out of the penalty, as in LIBSVM and scikit-learn's SVC.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        A problem for each class against the rest, or one problem for all classes (by cutting planes; `loss` and
-        `solver` are then of no account).
+        A problem for each class against the rest, or one problem for all classes, which solvers "bmrm" (the "auto" of
+        it), "ocas" and "larank" take; `loss` is then of no account.
+    dual : bool or "auto", default="auto"
+        Chooses nothing: it is here for programs written for scikit-learn. Primal or dual is a matter of `solver`.
 
     Attributes
     ----------
@@ -68,9 +73,11 @@ class LinearSVC(Classifier, LinearEstimator):
     intercept_ : ndarray of shape (1,) or (n_classes,)
     classes_ : ndarray of shape (n_classes,)
     certificate_ : Certificate or list of Certificate
-        `primal`, `dual`, `gap` and `relative_gap`; with more than two classes one for each.
+        `primal`, `dual`, `gap` and `relative_gap`; with more than two classes one for each. The property
+        `certificates_` is a list in either case.
     stop_reason_ : str
-        "converged", "max_iter", "max_time", "interrupted" or "callback"; of several classes the gravest.
+        "converged", "max_iter", "max_time", "interrupted", "callback", "rounding" (the gap is no more than what the
+        rounding of numbers may hide) or "stalled" (the solver could not go on); of several classes the most severe.
     history_ : dict of str to ndarray, or list of such dicts
         Seconds, passes, primal, dual, relative_gap and work counters at each certificate.
     solver_ : Solver
@@ -97,8 +104,10 @@ class LinearSVC(Classifier, LinearEstimator):
 
     def __init__(
         self,
-        C: float = 1.0,
+        penalty: str = "l2",
         loss: Any = "squared_hinge",
+        *,
+        C: float = 1.0,
         solver: Any = "auto",
         tol: float = 1e-3,
         max_iter: float | None = None,
@@ -110,12 +119,13 @@ class LinearSVC(Classifier, LinearEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        penalty: str = "l2",
         penalize_intercept: bool = True,
         multi_class: str = "ovr",
+        dual: Any = "auto",
     ):
-        self.C = C
+        self.penalty = penalty
         self.loss = loss
+        self.C = C
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -127,55 +137,92 @@ class LinearSVC(Classifier, LinearEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.penalty = penalty
         self.penalize_intercept = penalize_intercept
         self.multi_class = multi_class
+        self.dual = dual
 
     def _checked_loss(self) -> Loss:
         return classifier_loss(self.loss, self.penalty, self._has_free_intercept)
 
-    def _train(self, X: Any, y: Any, sample_weight: Any) -> str | None:
-        if self.multi_class == "ovr":
-            return super()._train(X, y, sample_weight)
-        if self.multi_class != "crammer_singer":
-            raise ValueError(f'multi_class must be "ovr" or "crammer_singer", got {self.multi_class!r}')
-        return self._train_all_classes_at_once(X, y, sample_weight)
+    @property
+    def _takes_all_classes(self) -> bool:
+        """Whether one problem is for all classes."""
+        multi_class = getattr(self, "multi_class", "ovr")  # LinearSVCCV has no choice
+        if multi_class not in ("ovr", "crammer_singer"):
+            raise ValueError(f'multi_class must be "ovr" or "crammer_singer", got {multi_class!r}')
+        return multi_class == "crammer_singer"
 
-    def _train_all_classes_at_once(self, X: Any, y: Any, sample_weight: Any) -> str | None:
-        from maxmargin.solvers.bmrm import BMRM
-        from maxmargin.solvers.structured import solve_crammer_singer
-
+    def _chosen_solver(self, problem: Problem) -> Any:
+        if not self._takes_all_classes:
+            return super()._chosen_solver(problem)
         if self.penalty != "l2" or self._has_free_intercept:
             raise ValueError('multi_class="crammer_singer" takes penalty "l2" and penalises the intercept')
-        problem, y = self._unlabelled(X, y, sample_weight)
-        check_classification_targets(y)
-        rows = OneVsRest(problem, y, self.class_weight)
-        labels = np.searchsorted(rows.classes, y).clip(max=len(rows.classes) - 1)  # rows without weight: any will do
-        weighted = problem.with_labels(problem.y, problem.cost * rows.factors[labels])
-        found = solve_crammer_singer(weighted, labels, tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
-        weights = [found.W[1] - found.W[0]] if len(rows.classes) == 2 else list(found.W)
-        for name, fitted in self._usable(*self._coefficients(weights, problem), rows).items():
-            setattr(self, name, fitted)
-        self.certificate_, self.history_, self.stop_reason_ = found.certificate, found.history, found.stop_reason
-        self.n_iter_, self.solver_, self._states = max(1, math.ceil(found.history["passes"][-1])), BMRM(), None
-        if found.stop_reason == "converged":
-            return None
-        gap = f"relative duality gap of {found.certificate.relative_gap:.1e}"
-        return f"LinearSVC stopped at a {gap}, not yet tol={self.tol:g}. Raise max_iter or max_time, or tol."
+        solver = BMRM() if isinstance(self.solver, str) and self.solver == "auto" else solvers.get(self.solver)
+        if CrammerSinger not in solver.risks:
+            able = ", ".join(name for name in (*solvers.names(), "larank") if CrammerSinger in solvers.get(name).risks)
+            raise ValueError(
+                f'with multi_class="crammer_singer" solver must be one of auto, {able}; got {solver.name!r}'
+            )
+        return solver
 
-    def _problems(self, problem: Problem, y: Array) -> OneVsRest:
-        check_classification_targets(y)
-        return OneVsRest(problem, y, self.class_weight)
+    def _problems(self, problem: Problem, y: Array) -> OneVsRest | AllClasses:
+        if isinstance(y, StoredLabels):
+            if self._takes_all_classes:
+                raise ValueError('multi_class="crammer_singer" takes rows in memory; a store takes "ovr"')
+            return y.problems(problem, self.class_weight)
+        check_labels(y)
+        return (AllClasses if self._takes_all_classes else OneVsRest)(problem, y, self.class_weight)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+    def _coefficients(self, weights: list[Array], problem: Problem) -> tuple[Array, Array]:
+        if self._takes_all_classes:
+            W = weights[0].reshape(-1, problem.n_weights)
+            weights = [W[1] - W[0]] if len(W) == 2 else list(W)
+        return super()._coefficients(weights, problem)
+
+    def sparsify(self) -> LinearSVC:
+        """Make `coef_` a sparse matrix: less memory if most weights are zero, as with the L1 penalty.
+
+        Predictions are the same.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X, y = np.random.default_rng(0).normal(size=(100, 20)), np.arange(100) % 2
+        >>> LinearSVC("l1", C=0.1).fit(X, y).sparsify().coef_.format
+        'csr'
+        """
+        from scipy.sparse import csr_matrix
+
+        check_is_fitted(self, "coef_")
+        self.coef_ = csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> LinearSVC:
+        """Make `coef_` an array again.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "coef_")
+        self.coef_ = self._dense_coef()
+        return self
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Train on rows X with labels y.
 
-        Ctrl-C ends the training within a second and leaves the model found so far.
+        Ctrl-C ends the training within a second; the model found so far is kept, and KeyboardInterrupt raised (unless
+        a `maxmargin.catch_interrupt` is around it).
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            C-ordered arrays and CSR matrices of float32 or float64 are not copied.
+            C-ordered arrays and CSR matrices of float32 or float64 are not copied. Or a store, opened by
+            `maxmargin.open_store`, which has its labels and weights with it: ``fit(store)``.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
             Weight 2 is a row given twice, weight 0 a row left out.
@@ -226,6 +273,8 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         1: show a progress bar on a terminal.
     penalize_intercept : bool, default=True
         False leaves the intercept out of the penalty, as in LIBSVM and scikit-learn's SVC.
+    dual : bool or "auto", default="auto"
+        Chooses nothing: it is here for programs written for scikit-learn. Primal or dual is a matter of `solver`.
 
     Attributes
     ----------
@@ -234,7 +283,8 @@ class LinearSVR(RegressorMixin, LinearEstimator):
     certificate_ : Certificate
         Proven bounds on the optimum: primal, dual, gap, relative_gap.
     stop_reason_ : str
-        "converged", "max_iter", "max_time", "interrupted" or "callback".
+        "converged", "max_iter", "max_time", "interrupted", "callback", "rounding" (the gap is no more than what the
+        rounding of numbers may hide) or "stalled" (the solver could not go on).
     history_ : dict of str to ndarray
         Seconds, passes, primal, dual, relative_gap and work counters at each certificate.
     solver_ : Solver
@@ -255,6 +305,7 @@ class LinearSVR(RegressorMixin, LinearEstimator):
 
     def __init__(
         self,
+        *,
         C: float = 1.0,
         loss: Any = "epsilon_insensitive",
         epsilon: float = 0.0,
@@ -269,6 +320,7 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         random_state: Any = None,
         verbose: int = 0,
         penalize_intercept: bool = True,
+        dual: Any = "auto",
     ):
         self.C = C
         self.loss = loss
@@ -284,11 +336,14 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.penalize_intercept = penalize_intercept
+        self.dual = dual
 
     def _checked_loss(self) -> Loss:
         return regressor_loss(self.loss, self.epsilon)
 
     def _problems(self, problem: Problem, y: Array) -> list[Problem]:
+        if isinstance(y, StoredLabels):
+            return [problem.with_labels(y.targets())]
         try:
             targets = np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -298,15 +353,17 @@ class LinearSVR(RegressorMixin, LinearEstimator):
     def _usable(self, coef: Array, intercept: Array, problems: list[Problem]) -> dict[str, Any]:
         return {"coef_": coef[0], "intercept_": intercept}
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVR:
         """Train on rows X with targets y.
 
-        Ctrl-C ends the training within a second and leaves the model found so far.
+        Ctrl-C ends the training within a second; the model found so far is kept, and KeyboardInterrupt raised (unless
+        a `maxmargin.catch_interrupt` is around it).
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            C-ordered arrays and CSR matrices of float32 or float64 are not copied.
+            C-ordered arrays and CSR matrices of float32 or float64 are not copied. Or a store, opened by
+            `maxmargin.open_store`, which has its labels and weights with it: ``fit(store)``.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
             Weight 2 is a row given twice, weight 0 a row left out.
@@ -319,7 +376,7 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Value foretold for each row.
+        """Value predicted for each row.
 
         Parameters
         ----------
@@ -329,4 +386,4 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._outputs(X).ravel()
+        return outputs_of(X, self._outputs).ravel()

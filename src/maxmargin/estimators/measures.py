@@ -9,17 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from scipy.sparse import issparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
 from maxmargin import losses, measures
+from maxmargin.data.rows import Array
 from maxmargin.estimators._base import LinearEstimator
 from maxmargin.estimators._estimator import Classifier
-from maxmargin.estimators._one_vs_rest import OneVsRest
+from maxmargin.estimators._one_vs_rest import OneVsRest, check_labels
 from maxmargin.losses import Loss
 from maxmargin.problem import Problem
-from maxmargin.rows import Array
-from maxmargin.solvers.svmperf import SVMPerf
+from maxmargin.solvers.planes.svmperf import SVMPerf
 
 
 class StructuralSVC(Classifier, LinearEstimator):
@@ -27,8 +28,8 @@ class StructuralSVC(Classifier, LinearEstimator):
 
     Minimises ``1/2 |w|^2 + C n R``, where R, a convex function of the outputs of all n rows, bounds 1 - measure from
     above: the structural SVM of Joachims (2005). With measure "error_rate" it is the SVM of the hinge loss. Training
-    stops when it has proven that the objective is within `tol` of the optimum. See `maxmargin.measures`, also for
-    when F1, precision and recall are not the measures to train for.
+    stops when it has proven that the objective is within `tol` of the optimum. See `maxmargin.measures`, also
+    for when F1, precision and recall are not the measures to train for.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ class StructuralSVC(Classifier, LinearEstimator):
     certificate_ : Certificate
         Proven bounds on the optimum: primal, dual, gap, relative_gap.
     stop_reason_ : str
-        "converged", "max_iter", "max_time", "interrupted" or "callback".
+        "converged", "max_iter", "max_time", "interrupted", "callback", "rounding" (the gap is no more than what the
+        rounding of numbers may hide) or "stalled" (the solver could not go on).
     history_ : dict of str to ndarray
         Seconds, passes, primal, dual, relative_gap and work counters at each certificate.
     solver_ : SVMPerf
@@ -130,7 +132,7 @@ class StructuralSVC(Classifier, LinearEstimator):
         return losses.Hinge()
 
     def _problems(self, problem: Problem, y: Array) -> OneVsRest:
-        check_classification_targets(y)
+        check_labels(y)
         problems = OneVsRest(problem, y, None)
         if len(problems.classes) > 2:
             raise ValueError(
@@ -142,7 +144,8 @@ class StructuralSVC(Classifier, LinearEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StructuralSVC:
         """Train on rows X with labels y.
 
-        Ctrl-C ends the training within a second and leaves the model found so far.
+        Ctrl-C ends the training within a second; the model found so far is kept, and KeyboardInterrupt raised (unless
+        a `maxmargin.catch_interrupt` is around it).
 
         Parameters
         ----------
@@ -152,16 +155,34 @@ class StructuralSVC(Classifier, LinearEstimator):
             Labels of two classes; the second, in their order, is the positive one.
         sample_weight : array-like of shape (n_samples,), optional
             Weight 2 is a row given twice, weight 0 a row left out. F1, precision and recall count rows: weights must
-            be zero or all the same.
+            be whole numbers (rows are then copied as often), or zero or all the same.
 
         Returns
         -------
         self
         """
+        copies = self._copies(sample_weight)
+        if copies is not None and len(copies) == _num_samples(X) == _num_samples(y):
+            X, y, sample_weight = _repeated(X, copies), column_or_1d(y).repeat(copies), None
         self._fit_and_warn(X, y, sample_weight)
         if not self.fit_intercept:
             self._set_threshold(X, column_or_1d(y), sample_weight)
         return self
+
+    def _copies(self, sample_weight: Any) -> Array | None:
+        """How often each row counts, where the measure counts rows and their weights are different whole numbers."""
+        if sample_weight is None or not isinstance(measures.get(self.measure, self.k), measures.OF_COUNTS):
+            return None
+        weight = np.asarray(sample_weight)
+        if (
+            weight.ndim != 1
+            or weight.dtype.kind not in "iuf"
+            or not np.all(weight == np.clip(np.rint(weight), 0, None))
+        ):
+            return None
+        present = weight[weight > 0]
+        is_plain = len(present) == 0 or present.min() == present.max() or not np.isfinite(present).all()
+        return None if is_plain else weight.astype(np.int64)
 
     def _set_threshold(self, X: Any, y: Array, sample_weight: Any) -> None:
         """Let as many rows be positive as the measure speaks of; half-way between two outputs."""
@@ -191,4 +212,12 @@ class StructuralSVC(Classifier, LinearEstimator):
         """
         z = self.decision_function(X)
         labels = np.where(column_or_1d(y) == self.classes_[1], 1.0, -1.0)
+        copies = self._copies(sample_weight)
+        if copies is not None:
+            z, labels, sample_weight = z.repeat(copies), labels.repeat(copies), None
         return 1.0 - measures.get(self.measure, self.k).loss(z, labels, sample_weight)
+
+
+def _repeated(X: Any, copies: Array) -> Any:
+    """The rows of X, each as often as told, in what X is: a table stays one, with its names."""
+    return _safe_indexing(X.tocsr() if issparse(X) else X, np.repeat(np.arange(len(copies)), copies))

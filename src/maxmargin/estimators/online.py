@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._random import random_stream, shuffle
-from maxmargin.data.stream import Chunk, as_chunks, is_repeatable, is_stream
-from maxmargin.estimators._base import _checked_rows
+from maxmargin._random import new_rng, shuffle
+from maxmargin.data.indices import check_same_base, index_base
+from maxmargin.data.outputs import linear_outputs
+from maxmargin.data.rows import Array, as_rows
+from maxmargin.data.stream import as_chunks, is_repeatable, is_stream
 from maxmargin.estimators._estimator import Classifier, Estimator
-from maxmargin.estimators._one_vs_rest import class_factors, observed_classes
-from maxmargin.estimators._parameters import ROWS, classifier_loss, seed_of
+from maxmargin.estimators._one_vs_rest import check_labels, class_factors, observed_classes
+from maxmargin.estimators._parameters import classifier_loss, seed_of, validated
 from maxmargin.estimators._passes import HeldOut, Passes
 from maxmargin.estimators._progress_table import ProgressTable
 from maxmargin.estimators._row_order import Reordered, distinct_rows, take_rows
-from maxmargin.estimators._stream_models import StreamModels, with_features
+from maxmargin.estimators._stream_checks import (
+    announced,
+    check_classes,
+    check_known,
+    check_parameters,
+    check_settings,
+    checked_chunk,
+    fitting_rows,
+)
+from maxmargin.estimators._stream_models import StreamModels, mean_one
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import check_weights
-from maxmargin.rows import Array, Dense, Rows, as_rows, matvec
-from maxmargin.solvers.base import catch_interrupt
+from maxmargin.solvers.interrupts import catch_interrupt, end_of_fit
 
 _STEPS = 10**6  # that a fit makes if not told how many passes: enough for most data, and a second's work
 _FEWEST_PASSES, _MOST_PASSES = 5, 100
@@ -36,9 +42,9 @@ class OnlineSVC(Classifier, Estimator):
     """Linear classifier that learns from rows as they come, in memory that does not grow with them.
 
     Averaged stochastic gradient descent on ``alpha/2 |w|^2 + mean_i weight_i loss(y_i (x_i'w + b))``: with
-    ``C = 1 / (alpha * n_rows)`` the objective of `LinearSVC`. A row costs its nonzeros, once a pass. One pass over very
-    many rows predicts about as well as the optimum does, but no certificate says how near it is: if the data fit into
-    memory and the optimum matters, take `LinearSVC`.
+    ``C = 1 / (alpha * n_rows)`` (with weights, their sum) the objective of `LinearSVC`. A row costs its nonzeros, once
+    a pass. One pass over very many rows predicts about as well as the optimum does, but no certificate says how near it
+    is: if the data fit into memory and the optimum matters, take `LinearSVC`.
 
     `fit` takes arrays, files larger than memory or any iterable of chunks; `partial_fit` takes a part of a stream, and
     gives the same bits whether rows come one by one or all at once.
@@ -98,8 +104,9 @@ class OnlineSVC(Classifier, Estimator):
     Notes
     -----
     `fit` on arrays visits them in an order that the rows' content and the seed decide, and takes equal rows together:
-    neither the order in which they are given nor whether one is given twice or with weight 2 changes a bit. The mean
-    of the objective is weighted: only ratios of weights matter. In a stream a weight multiplies the loss of its row.
+    neither the order in which they are given nor whether one is given twice or with weight 2 changes a bit. Weights of
+    classes and of rows multiply. The mean of the objective is weighted by these products: only their ratios matter. In
+    a stream a product multiplies the loss of its row.
 
     A stream is learnt from in its own order, which should be random: where rows are sorted by class, or drift, one pass
     ends with what came last. Shuffle such a file (``shuf``) or its shards, or let `fit` shuffle arrays.
@@ -160,7 +167,8 @@ class OnlineSVC(Classifier, Estimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineSVC:
         """Train on rows X with labels y, or on a stream.
 
-        Ctrl-C ends the training within a second and leaves the model found so far.
+        Ctrl-C ends the training within a second; the model found so far is kept, and KeyboardInterrupt raised (unless
+        a `maxmargin.catch_interrupt` is around it).
 
         Parameters
         ----------
@@ -187,12 +195,12 @@ class OnlineSVC(Classifier, Estimator):
             self._fit_arrays(X, y, sample_weight)
         if self.stop_reason_ == "interrupted":
             message = "OnlineSVC was interrupted, and the model found so far is kept."
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            end_of_fit(self.stop_reason_, message, ConvergenceWarning, stacklevel=2)
         return self
 
     def _fit_arrays(self, X: Any, y: Any, sample_weight: Any) -> None:
-        X, y = validate_data(self, X, y, **ROWS)
-        check_classification_targets(y)
+        X, y = validated(self, X, y)
+        check_labels(y)
         rows, norms2 = as_rows(X, self._bias)
         weight = check_weights(sample_weight, len(y))
         classes = observed_classes(y, weight)
@@ -209,17 +217,19 @@ class OnlineSVC(Classifier, Estimator):
             held_out.keep(take_rows(rows, chosen[out]), y[chosen[out]], merged[out])
             chosen, merged = np.delete(chosen, out), np.delete(merged, out)
         weights = np.zeros(len(y))
-        weights[chosen] = merged * (len(chosen) / merged.sum())
+        weights[chosen] = merged
+        models.scales = mean_one(codes[chosen], merged, factors)
         by_label = None if self.class_weight is None else dict(zip(classes.tolist(), factors.tolist()))
 
         n_passes = self.max_iter or min(max(_FEWEST_PASSES, math.ceil(_STEPS / len(chosen))), _MOST_PASSES)
-        random = random_stream(seed_of(self.random_state))
+        rng = new_rng(seed_of(self.random_state))
         with catch_interrupt() as interrupt:
             passes = Passes(models, by_label, self.average, self._table(), held_out, interrupt)
             while passes.stop_reason is None and passes.n_passes < n_passes:
-                shuffle(chosen, len(chosen), random)
+                shuffle(chosen, len(chosen), rng)
                 passes.visit(Reordered(rows, chosen), norms2[chosen], y[chosen], weights[chosen])
                 passes.end_pass()
+        models.scales = None  # what a stream brings later is taken as it is
         self._keep(passes)
 
     def _fit_stream(self, data: Any) -> None:
@@ -229,14 +239,18 @@ class OnlineSVC(Classifier, Estimator):
                 f"max_iter={n_passes} passes were asked for, but a pipe or an iterator can be passed over only once: "
                 "give paths, or an object whose __iter__ begins anew"
             )
+        first_index = None  # that the indices of text count from
         models = self._models(0)  # made wider by the first chunk
         held_out = self._held_out() if self.early_stopping else None
         with catch_interrupt() as interrupt:
             passes = Passes(models, self.class_weight, self.average, self._table(), held_out, interrupt)
             while passes.stop_reason is None and passes.n_passes < n_passes:
                 for number, chunk in enumerate(as_chunks(data, interrupt, self.n_jobs)):
-                    X, y, weight = _checked_chunk(chunk, number)
-                    rows, norms2 = _fitting_rows(X, models, number)
+                    base = index_base(chunk.X)
+                    if base is not None:
+                        first_index = base.first_index
+                    X, y, weight = checked_chunk(chunk, number)
+                    rows, norms2 = fitting_rows(X, models, number)
                     passes.visit_chunk(rows, norms2, y, weight)
                     if passes.stop_reason is not None:
                         break
@@ -245,10 +259,13 @@ class OnlineSVC(Classifier, Estimator):
                     if len(models.classes) < 2:
                         raise KeyboardInterrupt  # before there was a model
                 passes.end_pass()
-                _check_classes(models.classes)
+                check_classes(models.classes)
         self.n_features_in_ = models.n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        for name in ("feature_names_in_", "first_index_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if first_index is not None:
+            self.first_index_ = first_index
         self._keep(passes)
 
     def _keep(self, passes: Passes) -> None:
@@ -287,18 +304,23 @@ class OnlineSVC(Classifier, Estimator):
             raise ValueError("early_stopping is for fit: partial_fit learns from every row that it is given")
         learnt: StreamModels | None = getattr(self, "_learnt", None)
         grows = learnt is not None and hasattr(X, "tocsr") and X.shape[1] > learnt.n_features
-        X, y = validate_data(self, X, y, reset=learnt is None or grows, **ROWS)
+        first_index = getattr(self, "first_index_", None)
+        if learnt is not None:
+            check_same_base(X, first_index)
+        X, y = validated(self, X, y, reset=learnt is None or grows)
+        if first_index is not None and grows:
+            self.first_index_ = first_index
         try:
-            check_classification_targets(y)
-            weight = _stream_weights(sample_weight, len(y))
+            check_labels(y)
+            weight = check_weights(sample_weight, len(y), may_be_zero=True)
             rows, norms2 = as_rows(X, self._bias)
             if learnt is None:
-                learnt = self._models(X.shape[1], None if classes is None else _announced(classes))
+                learnt = self._models(X.shape[1], None if classes is None else announced(classes))
             elif classes is not None and not np.array_equal(np.unique(classes), learnt.classes):
                 raise ValueError(f"classes={classes!r} is not the same as before: {learnt.classes!r}")
-            _check_settings(self, learnt)
+            check_settings(self, learnt)
             if learnt.is_announced:
-                _check_known(learnt, y[weight > 0.0])
+                check_known(learnt, y[weight > 0.0])
         except ValueError:
             if learnt is not None and hasattr(self, "_learnt"):
                 self.n_features_in_ = learnt.n_features
@@ -332,32 +354,7 @@ class OnlineSVC(Classifier, Estimator):
         return HeldOut(round(1.0 / self.validation_fraction), float(self.tol), int(self.n_iter_no_change), **options)
 
     def _check_parameters(self) -> None:
-        for name in ("alpha", "tol", "intercept_scaling", "validation_fraction"):
-            if not isinstance(getattr(self, name), Real):
-                raise ValueError(f"{name} must be a number, got {getattr(self, name)!r}")
-        if not 0.0 < self.alpha < np.inf:
-            raise ValueError(f"alpha must be positive and finite, got {self.alpha!r}")
-        if self.fit_intercept and not 0.0 < self.intercept_scaling < np.inf:
-            raise ValueError(f"intercept_scaling must be positive and finite, got {self.intercept_scaling!r}")
-        if not self.tol >= 0.0:
-            raise ValueError(f"tol must be >= 0, got {self.tol!r}")
-        if not 0.0 < self.validation_fraction <= 0.5:
-            raise ValueError(f"validation_fraction must be above 0 and at most 0.5, got {self.validation_fraction!r}")
-        for name in ("max_iter", "n_iter_no_change"):
-            value: Any = getattr(self, name)
-            if not (isinstance(value, Integral) and int(value) >= 1) and not (value is None and name == "max_iter"):
-                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-        if isinstance(self.class_weight, Mapping):
-            if not all(isinstance(w, Real) and 0.0 < float(w) < np.inf for w in self.class_weight.values()):
-                raise ValueError(f"weights in class_weight must be positive and finite, got {self.class_weight!r}")
-        elif self.class_weight is not None and not (
-            isinstance(self.class_weight, str) and self.class_weight == "balanced"
-        ):
-            raise ValueError(f'class_weight must be a dict, "balanced" or None, got {self.class_weight!r}')
-        classifier_loss(self.loss)
-        effective_n_jobs(self.n_jobs)
-        if not isinstance(self.random_state, (np.random.Generator, np.random.RandomState)):
-            seed_of(self.random_state)  # of a generator, asking would draw a number
+        check_parameters(self)
 
     # ------------------------------------------------------------ use
 
@@ -379,74 +376,5 @@ class OnlineSVC(Classifier, Estimator):
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "classes_")
-        X = validate_data(self, X, reset=False, **ROWS)
-        rows, coef = _checked_rows(X), np.ascontiguousarray(self.coef_)
-        return np.stack([matvec(rows, w) for w in coef], axis=1) + self.intercept_
-
-
-# ---------------------------------------------------------------- what comes in
-
-
-def _checked_chunk(chunk: Chunk, number: int) -> tuple[Any, Array, Array]:
-    """The rows, labels and weights of a chunk; errors name it."""
-    try:
-        X = check_array(chunk.X, ensure_min_samples=0, **ROWS)
-        y = column_or_1d(chunk.y)
-        if len(y) != X.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} rows but y has {len(y)}")
-        if len(y):
-            check_classification_targets(y)
-        return X, y, _stream_weights(chunk.sample_weight, len(y))
-    except ValueError as error:
-        raise ValueError(f"chunk {number} of the stream: {error}") from error
-
-
-def _fitting_rows(X: Any, models: StreamModels, number: int) -> tuple[Rows, Array]:
-    """Rows of as many features as the models have, which are made wider if a sparse chunk is."""
-    try:
-        rows, norms2 = as_rows(X, models.bias)
-    except ValueError as error:
-        raise ValueError(f"chunk {number} of the stream: {error}") from error
-    if isinstance(rows, Dense) and models.n_features not in (0, X.shape[1]):
-        raise ValueError(f"chunk {number} of the stream has {X.shape[1]} features, those before {models.n_features}")
-    models.widen(X.shape[1])
-    return with_features(rows, models.n_features), norms2
-
-
-def _stream_weights(sample_weight: Any, n: int) -> Array:
-    """Weights of rows, of which all may be zero here."""
-    if sample_weight is None:
-        return np.ones(n)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    return np.zeros(n) if weights.shape == (n,) and not weights.any() else check_weights(weights, n)
-
-
-def _check_classes(found: Array) -> None:
-    """At the end of a stream there must be something to tell apart."""
-    if not len(found):
-        raise ValueError("the stream has no rows (of positive weight): there is nothing to learn from")
-    observed_classes(found, np.ones(len(found)))
-
-
-def _announced(classes: Any) -> Array:
-    known = np.unique(classes)
-    if len(known) < 2:
-        raise ValueError(f"a classifier needs at least 2 classes, but classes={classes!r} names {len(known)}")
-    return known
-
-
-def _check_known(learnt: StreamModels, y: Array) -> None:
-    strange = np.setdiff1d(y, learnt.classes)
-    if len(strange):
-        raise ValueError(f"y has labels {strange.tolist()}, not among the announced classes {learnt.classes.tolist()}")
-
-
-def _check_settings(estimator: OnlineSVC, learnt: StreamModels) -> None:
-    """A stream goes on with the objective that it was begun with, but for the weights of loss and penalty."""
-    if estimator._bias != learnt.bias:
-        raise ValueError(
-            f"fit_intercept or intercept_scaling has changed since the stream began (from {learnt.bias:g} to "
-            f"{estimator._bias:g}): set it back, or start anew with a clone"
-        )
-    learnt.loss, learnt.alpha = classifier_loss(estimator.loss), float(estimator.alpha)
-    learnt.n_jobs = effective_n_jobs(estimator.n_jobs)
+        X = validated(self, X, reset=False)
+        return linear_outputs(X, np.ascontiguousarray(self.coef_), self.intercept_)

@@ -14,7 +14,7 @@ import numpy as np
 from maxmargin import __version__
 
 FORMAT_NAME = "maxmargin"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
@@ -38,7 +38,8 @@ _MAX_NAME = 100  # characters
 _MAX_DIGITS = 100  # of a number: the state of a random generator has 39
 
 NO_CHECKSUM = "0" * 64
-A_NAME = f"a string of 1 to {_MAX_NAME} printable ASCII characters, and not '__metadata__'"
+CLOCK = "__clock__"  # the name of the last array, which is no part of the model
+A_NAME = f"a string of 1 to {_MAX_NAME} printable ASCII characters, and not '__metadata__' or '{CLOCK}'"
 
 
 class Refused(Exception):
@@ -61,13 +62,14 @@ class Header(NamedTuple):
     info: dict[str, Any]
     written_by: str
     sha256: str
+    version: int
     extents: dict[str, Extent]
 
 
 def is_name(text: Any) -> bool:
     """Whether something may name an array or a kind of model."""
     is_short = isinstance(text, str) and 0 < len(text) <= _MAX_NAME
-    return is_short and text.isascii() and text.isprintable() and text != "__metadata__"
+    return is_short and text.isascii() and text.isprintable() and text not in ("__metadata__", CLOCK)
 
 
 # ---------------------------------------------------------------- making
@@ -122,8 +124,9 @@ def check_header(header: bytes, data_size: int) -> Header:
     table = _parse("header", header)
     metadata = _check_metadata(table.pop("__metadata__", None))
     info = _parse("info in the header", metadata["info"])
-    extents = _check_table(table, data_size)
-    return Header(metadata["kind"], info, metadata["maxmargin_version"], metadata["sha256"], extents)
+    version = int(metadata["format_version"])
+    extents = _check_table(table, data_size, version)
+    return Header(metadata["kind"], info, metadata["maxmargin_version"], metadata["sha256"], version, extents)
 
 
 def _parse(what: str, text: str | bytes) -> dict[str, Any]:
@@ -145,7 +148,7 @@ def _check_metadata(metadata: Any) -> dict[str, str]:
     if int(version) > FORMAT_VERSION:
         knows = f"format {version}; this maxmargin knows {FORMAT_VERSION}"
         raise Refused(f"made by a newer maxmargin ({knows}): upgrade maxmargin to read it")
-    if int(version) != FORMAT_VERSION:
+    if int(version) < 1:
         raise Refused(f"there is no version {version} of its format")
     for key in ("maxmargin_version", "kind", "sha256"):
         if not is_name(metadata.get(key)):
@@ -155,12 +158,13 @@ def _check_metadata(metadata: Any) -> dict[str, str]:
     return metadata
 
 
-def _check_table(table: dict[str, Any], data_size: int) -> dict[str, Extent]:
+def _check_table(table: dict[str, Any], data_size: int, version: int) -> dict[str, Extent]:
     """Check that the arrays follow each other and fill the data exactly."""
     extents = {}
     end = 0
-    for name, entry in table.items():
-        if not is_name(name):
+    for k, (name, entry) in enumerate(table.items()):
+        is_clock = name == CLOCK and version > 1 and k == len(table) - 1
+        if not is_clock and not is_name(name):
             raise Refused(f"the name of an array, {name!r:.50}, is not {A_NAME}")
         extents[name] = _check_entry(f"array {name!r}", entry, end, data_size)
         end = extents[name].end

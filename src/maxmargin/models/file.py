@@ -8,8 +8,10 @@ The layout is that of safetensors, so any reader of that format opens the arrays
     the rest     the arrays one after the other, little-endian, in C order, without gaps
 
 ``__metadata__`` holds the name and version of this format, the version of maxmargin that wrote the file, what kind of
-model it is, everything that is not an array (`info`, as JSON), and the SHA-256 of the whole file, taken with the
-64 digits of the checksum itself set to zero.
+model it is, everything that is not an array (`info`, as JSON), and the SHA-256 of the model part, taken with the 64
+digits of the checksum itself set to zero. The model part is the file without its last array, ``__clock__``: what was
+read off a clock, as bytes of float64, and the SHA-256 of those and of the model part's. Equal data, parameters and
+versions give the same model part, byte for byte. (In version 1 of the format there is no such array.)
 
 Nothing is believed before it is checked, and nothing is allocated by a number read from a file: offsets must lie in the
 file and follow each other, and shapes must fill exactly the bytes between them. The checksum guards against accidents;
@@ -30,6 +32,9 @@ import numpy as np
 from maxmargin._files import atomic_write
 from maxmargin.models import _header as rules
 
+MAPPED_ABOVE = 256 << 20  # bytes: smaller files are copied to memory, which no change of the file can disturb
+_DIGEST = 32  # bytes of a SHA-256
+
 
 class ModelFileError(ValueError):
     """A file that is no model, or a damaged or hostile one."""
@@ -49,15 +54,32 @@ class Model:
         The arrays.
     written_by : str
         The version of maxmargin that wrote the file.
+    clock : ndarray of float64
+        What was read off a clock.
+    version : int
+        Of the format.
+    sha256 : str
+        Of the model part: equal for equal models.
     """
 
     kind: str
     info: dict[str, Any]
     arrays: dict[str, np.ndarray]
     written_by: str
+    clock: np.ndarray
+    version: int
+    sha256: str
 
 
-def write_model(path: str | os.PathLike[str], kind: str, info: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def write_model(
+    path: str | os.PathLike[str],
+    kind: str,
+    info: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    clock: np.ndarray | None = None,
+    *,
+    durable: bool = True,
+) -> None:
     """Write a model file, whole or not at all: a failure leaves an older file of that name as it was.
 
     Parameters
@@ -72,6 +94,10 @@ def write_model(path: str | os.PathLike[str], kind: str, info: dict[str, Any], a
     arrays : dict of str to ndarray
         Arrays of floats (32 or 64 bits), integers or bools. They come back with the same values, shape and type, in
         C order.
+    clock : ndarray of float64, optional
+        What was read off a clock, which is no part of the model.
+    durable : bool
+        Wait until the file is safely on the disk.
 
     Raises
     ------
@@ -85,7 +111,7 @@ def write_model(path: str | os.PathLike[str], kind: str, info: dict[str, Any], a
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_model(f"{folder}/scale.model", "Scale", {"centred": False}, {"factor": np.array([2.0, 0.5])})
-    ...     model = read_model(f"{folder}/scale.model", mmap=False)
+    ...     model = read_model(f"{folder}/scale.model")
     >>> model.kind, model.info, model.arrays["factor"].tolist()
     ('Scale', {'centred': False}, [2.0, 0.5])
     """
@@ -94,15 +120,21 @@ def write_model(path: str | os.PathLike[str], kind: str, info: dict[str, Any], a
     # Larger items first: as there are no gaps, this is what aligns every array to its own items.
     stored = {name: _storable(name, array) for name, array in arrays.items()}
     stored = dict(sorted(stored.items(), key=lambda item: (-item[1].itemsize, item[0])))
-    header = rules.make_header(kind, info, stored)
     content = [array.reshape(-1).view(np.uint8) for array in stored.values()]
+    readings = np.ascontiguousarray([] if clock is None else clock, dtype="<f8").view(np.uint8)
+    if len(readings):
+        stored[rules.CLOCK] = np.empty(len(readings) + _DIGEST, dtype=np.uint8)
+    header = rules.make_header(kind, info, stored)
 
     checksum = _checksum(header, *content)
-    with atomic_write(path) as file:
+    with atomic_write(path, durable=durable) as file:
         file.write(_length(header))
         file.write(header.replace(rules.NO_CHECKSUM.encode(), checksum.encode(), 1))
         for part in content:
             file.write(part.data)
+        if len(readings):
+            file.write(readings.data)
+            file.write(_clock_digest(checksum, readings))
 
 
 def _storable(name: str, array: np.ndarray) -> np.ndarray:
@@ -120,7 +152,7 @@ def _storable(name: str, array: np.ndarray) -> np.ndarray:
     return np.asarray(array, dtype=dtype, order="C")
 
 
-def read_model(path: str | os.PathLike[str], *, mmap: bool = True) -> Model:
+def read_model(path: str | os.PathLike[str], *, mmap: bool | None = None) -> Model:
     """Read a model file.
 
     The checksum is always verified, which reads the file once from end to end.
@@ -129,10 +161,11 @@ def read_model(path: str | os.PathLike[str], *, mmap: bool = True) -> Model:
     ----------
     path : path-like
         A file written by `write_model`.
-    mmap : bool, default=True
-        Map the arrays from the file, read-only: processes that load the same model share its memory. A new model saved
-        under the same name does not disturb those in use, as it replaces the file; but a file must not be changed in
-        place while it is mapped. With False the arrays are in memory of their own and may be written to.
+    mmap : bool, optional
+        True: map the arrays from the file, read-only, so that processes that load the same model share its memory. A
+        new model saved under the same name does not disturb those in use, as it replaces the file; but a file must not
+        be changed in place (as ``cp`` does) while it is mapped. False: the arrays are in memory of their own and may be
+        written to. None: mapped if the file has more than 256 MiB.
 
     Returns
     -------
@@ -155,7 +188,7 @@ def read_model(path: str | os.PathLike[str], *, mmap: bool = True) -> Model:
             raise ModelFileError(f"{name}: {refusal}") from None
 
 
-def _read(file: BinaryIO, mapped: bool) -> Model:
+def _read(file: BinaryIO, mapped: bool | None) -> Model:
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     data_start = 8 + length
@@ -168,17 +201,30 @@ def _read(file: BinaryIO, mapped: bool) -> Model:
     if data_start % rules.ALIGNMENT:
         raise rules.Refused(f"the data begin at byte {data_start}, which is no multiple of {rules.ALIGNMENT}")
 
-    data = _load(file, size, mapped)[data_start:]
+    data = _load(file, size, size > MAPPED_ABOVE if mapped is None else mapped)[data_start:]
     blank = raw_header.replace(header.sha256.encode(), rules.NO_CHECKSUM.encode(), 1)
-    if _checksum(blank, data) != header.sha256:
+    last = header.extents.pop(rules.CLOCK, None)
+    model_end = len(data) if last is None else last.begin
+    if _checksum(blank, data[:model_end]) != header.sha256:
         raise rules.Refused("damaged: the content does not match its checksum")
+    clock = _checked_clock(header.sha256, data[model_end:])
     arrays = {}
     for name, extent in header.extents.items():
         part = data[extent.begin : extent.end]
         if extent.dtype == bool and part.max(initial=0) > 1:
             raise rules.Refused(f"array {name!r} of bools has other bytes than 0 and 1")
         arrays[name] = part.view(extent.dtype).reshape(extent.shape)
-    return Model(header.kind, header.info, arrays, header.written_by)
+    return Model(header.kind, header.info, arrays, header.written_by, clock, header.version, header.sha256)
+
+
+def _checked_clock(sha256: str, content: np.ndarray) -> np.ndarray:
+    """The readings at the end of a file, in memory of their own."""
+    if not len(content):
+        return np.empty(0)
+    readings, digest = content[:-_DIGEST], content[-_DIGEST:]
+    if len(readings) % 8 or digest.tobytes() != _clock_digest(sha256, readings):
+        raise rules.Refused("damaged: the clock does not match its checksum")
+    return np.frombuffer(readings.tobytes(), dtype="<f8").astype(np.float64)
 
 
 def _load(file: BinaryIO, size: int, mapped: bool) -> np.ndarray:
@@ -202,3 +248,7 @@ def _checksum(blank_header: bytes, *content: np.ndarray) -> str:
     for part in content:
         checksum.update(part.data)
     return checksum.hexdigest()
+
+
+def _clock_digest(checksum: str, readings: np.ndarray) -> bytes:
+    return hashlib.sha256(checksum.encode() + readings.tobytes()).digest()

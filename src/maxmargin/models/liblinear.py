@@ -67,6 +67,16 @@ def write_liblinear(
         If the model cannot be put in LIBLINEAR's terms.
     OSError
         If the file cannot be written.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "liblinear.model")
+    ...     write_liblinear(file, np.ones((1, 3)), np.zeros(1), np.array([0, 1]))
+    ...     read_liblinear(file).coef
+    array([[1., 1., 1.]])
     """
     known = REGRESSORS if classes is None else CLASSIFIERS
     if solver_type not in known:
@@ -165,6 +175,15 @@ def read_liblinear(path: str | os.PathLike[str], *, sort_classes: bool = True) -
         If the file is not such a model, with the line where it goes wrong.
     OSError
         If the file cannot be read.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "liblinear.model")
+    ...     write_liblinear(file, [[1.0, 2.0]], [0.0], [0, 1])
+    ...     read_liblinear(file).classes
+    array([0, 1])
     """
     with open(path, "rb") as file:
         text = file.read()

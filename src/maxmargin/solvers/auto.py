@@ -12,6 +12,8 @@ rows are many; second-order methods need a handful of passes there, each of whic
 * Many features: coordinate descent. With more rows than features and a smooth loss, Newton's method with conjugate
   gradients after it, or at once if there are twice as many and C |x|^2 is large; with fewer rows, which can nearly be
   separated, that is no help.
+* Rows that are not in memory: Newton's method for smooth losses; for others the augmented Lagrangian, or with many
+  features OCAS.
 * An intercept without penalty is beyond these: Newton's method for a smooth loss; for one with a kink the interior
   point, or with many features OCAS.
 
@@ -19,6 +21,8 @@ This is a guess; the certified gap is the judge. While a solver runs, its gap te
 they cost more than all of the next one, that one goes on from the solution so far. The first look comes after five
 passes or ten, which are all that most problems take that are tried so. ``python -m benchmarks choice`` is the table
 that justifies the numbers below.
+
+A small problem is finished: its solver goes on to the last digits that rounding leaves.
 
 Nothing here looks at the clock, so the same problem takes the same course everywhere.
 """
@@ -33,9 +37,10 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import losses, solvers
-from maxmargin.problem import Problem
-from maxmargin.rows import Dense, n_stored
+from maxmargin import losses, penalties
+from maxmargin.penalties import L1, L2
+from maxmargin.problem import Certificate, Problem
+from maxmargin.solvers import registry as solvers
 from maxmargin.solvers.base import Result, Solver, run
 
 _FEW_FEATURES = 1000  # for which a method that factors an n x n matrix is quick
@@ -48,8 +53,13 @@ _STEPS = {"augmented_lagrangian": 20.0, "tron": 4.0, "interior_point": 50.0}  # 
 _MATRICES = {"augmented_lagrangian": 2.0, "tron": 1.0, "interior_point": 25.0}  # of all rows that these build
 _CONJUGATE_GRADIENTS = 120.0  # passes of coordinate descent that Newton's method costs without a matrix: 30 to 300
 _FAR = 0.1  # relative gap above which the dual objective tells more than the gap
+_LONG, _FEW_LOOKS = 400.0, 5  # passes and certificates before the last solver is judged
+_FALLS = 0.9  # by which, at least, gaps must fall while passes double
 _WORK = 2e10  # stored values that the last solver may visit if there is no other limit: a minute or two
 _LATE_LOOK = {"tron": 50.0, "augmented_lagrangian": 300.0}  # passes: gaps of these fall all at once, if they fall
+_SMALL = 2000  # rows times weights of a problem that costs less to finish than to begin
+_ROUNDING = 1e-18  # relative gap below anything that these numbers can show
+_PASSES_TO_FINISH = 1000.0
 _FIRST_LOOK = 0.2, 5.0, 10.0  # share of the next solver's price that one may cost before it is judged, in passes
 
 
@@ -60,14 +70,16 @@ def plan(problem: Problem) -> list[Solver]:
         name
         for name in _order(problem)
         if name in solvers.names() and solvers.takes(name, problem.loss, penalty, free_intercept=is_free)
+        if solvers.get(name).access in problem.accesses
     ]
     if first_choice:
         return [solvers.get(name) for name in first_choice]
     able = solvers.supporting(problem.loss, penalty, free_intercept=is_free)
+    able = [name for name in able if solvers.get(name).access in problem.accesses]
     if able:
         return [solvers.get(able[0])]
     takers = [name for name in losses.names() if solvers.supporting(losses.get(name), penalty, free_intercept=is_free)]
-    kind = "" if penalty == "l2" else f" with penalty {penalty!r}"
+    kind = "" if isinstance(penalty, L2) else f" with penalty {penalties.name_of(penalty)!r}"
     if is_free:
         kind += " and penalize_intercept=False"
     raise ValueError(
@@ -76,9 +88,25 @@ def plan(problem: Problem) -> list[Solver]:
     )
 
 
-def _order(problem: Problem) -> list[str]:
+def _order_of_passes(problem: Problem) -> list[str]:
+    """For rows on disk or on a cluster: methods of few passes."""
     n = problem.n_weights
-    if problem.penalty == "l1":
+    if isinstance(problem.penalty, L1):
+        return ["bmrm"]
+    if not _has_kink(problem):
+        return ["tron"]
+    if problem.has_free_intercept:
+        return ["interior_point"] if n <= _SOME_FEATURES else ["ocas"]
+    if n > _SOME_FEATURES:
+        return ["ocas"]
+    return ["augmented_lagrangian" if solvers.get("augmented_lagrangian").access in problem.accesses else "ocas"]
+
+
+def _order(problem: Problem) -> list[str]:
+    if "rows" not in problem.accesses:
+        return _order_of_passes(problem)
+    n = problem.n_weights
+    if isinstance(problem.penalty, L1):
         return ["bmrm"] if _has_kink(problem) else ["primal_cd"]
     if isinstance(problem.loss, losses.Logistic):
         return ["tron"]
@@ -106,22 +134,22 @@ def _is_hard(problem: Problem, difficulty: float) -> bool:
         return difficulty * rows_a_feature**0.2 > _HINGE_HARD * price(problem, solvers.get("augmented_lagrangian"))
     if _has_kink(problem):
         return difficulty > _HARD
-    return isinstance(problem.rows, Dense) or difficulty > _EASY
+    return problem.source.is_dense or difficulty > _EASY
 
 
 def _has_kink(problem: Problem) -> bool:
-    return isinstance(problem.loss, (losses.Hinge, losses.EpsilonInsensitive))
+    return isinstance(problem.loss, losses.WITH_KINK)
 
 
 def price(problem: Problem, solver: Solver) -> float:
     """What a solver will cost, roughly, in passes of coordinate descent."""
-    from maxmargin.gram import row_cost
+    from maxmargin.problem.gram import row_cost
 
     if problem.n_weights > _SOME_FEATURES:
         return _CONJUGATE_GRADIENTS
-    stored = n_stored(problem.rows) / problem.n_rows
+    stored = problem.source.n_stored / problem.n_rows
     of_step = 1.5 * stored + 25.0 + 0.1 * problem.n_weights**3 / problem.n_rows  # nanoseconds a row
-    total = _STEPS[solver.name] * of_step + _MATRICES[solver.name] * row_cost(problem.rows)
+    total = _STEPS[solver.name] * of_step + _MATRICES[solver.name] * row_cost(problem.source)
     return total / (5.0 * (stored + 4.0))
 
 
@@ -133,24 +161,44 @@ def solve_auto(problem: Problem, *, tol: float = 1e-3, **options: Any) -> Result
     """
     todo, result = _left_to_do(plan(problem), options.get("checkpoint")), None
     for solver, after in zip(todo, [*todo[1:], None]):
-        watch = {} if after is None else _watch(tol, price(problem, after), solver.name)
+        watch = {"give_up": _is_stuck} if after is None else _watch(tol, price(problem, after), solver.name)
         if after is None and options.get("max_iter") is None:
-            options["max_iter"] = max(solver.max_passes, _WORK / (n_stored(problem.rows) + 4.0 * problem.n_rows))
+            options["max_iter"] = max(solver.max_passes, _WORK / (problem.source.n_stored + 4.0 * problem.n_rows))
         if result is None:
             result = run(solver, problem, tol=tol, **watch, **options)
         elif result.stop_reason == "stalled":
             left = {name: _left(options.get(name), spent) for name, spent in _spent(result).items()}
             _forget(options.get("checkpoint"))
-            result = _joined(result, run(solver, problem, tol=tol, **watch, **{**options, **left, "start": result}))
+            start = result if np.isfinite(result.w).all() else None
+            result = _joined(result, run(solver, problem, tol=tol, **watch, **{**options, **left, "start": start}))
     assert result is not None
-    return result
+    return finished(problem, result, **options)
+
+
+def finished(problem: Problem, result: Result, **options: Any) -> Result:
+    """Of a small problem that has converged: what its solver finds if it goes on, for some passes, down to rounding.
+
+    That takes a millisecond, and the weights hardly depend any more on the way they were found: a row of weight 2 is
+    the same row twice to seven digits, not only to `tol`. History and passes remain those that met the goal.
+    """
+    is_small = "rows" in problem.accesses and problem.n_rows * problem.n_weights <= _SMALL
+    if not is_small or result.stop_reason != "converged" or result.certificate is None:
+        return result
+    left: dict[str, Any] = {name: _left(options.get(name), spent) for name, spent in _spent(result).items()}
+    left["max_iter"] = min(_PASSES_TO_FINISH, left["max_iter"] or math.inf)
+    left |= {name: options[name] for name in ("seed", "interrupt") if name in options}
+    closer = run(result.solver, problem, tol=_ROUNDING, start=result, **left)
+    if closer.certificate is None or not closer.certificate.gap < result.certificate.gap:
+        return result
+    before: dict[str, Any] = {name: getattr(result, name) for name in ("history", "passes", "stop_reason", "detail")}
+    return replace(closer, seconds=result.seconds + closer.seconds, **before)
 
 
 def _left_to_do(todo: list[Solver], checkpoint: Any) -> list[Solver]:
     """The plan from the solver on that wrote the checkpoint, if there is one."""
     if checkpoint is None:
         return todo
-    from maxmargin.checkpoint import solver_of
+    from maxmargin.models.checkpoint import solver_of
 
     names = [solver.name for solver in todo]
     saved = solver_of(checkpoint)
@@ -190,9 +238,23 @@ def _is_hopeless(tol: float, patience: float, first_look: float) -> Callable[[li
                 math.log(max(start, 1e-300) / max(end, 1e-300))
                 for start, end in ((before["relative_gap"], now["relative_gap"]), (now["relative_gap"], tol))
             )
-        return passes >= first_look and gained * patience < wanted * passes
+        return passes >= first_look and not gained * patience >= wanted * passes  # nor if a number is no number
 
     return judge
+
+
+def _is_stuck(history: list[dict[str, float]]) -> bool:
+    """Whether the last solver of a plan gets nowhere: in the later half of its passes nothing has become better."""
+    now = history[-1]
+    earlier = [entry for entry in history if entry["passes"] <= 0.5 * now["passes"]]
+    if now["passes"] < _LONG or len(earlier) < _FEW_LOOKS:
+        return False
+    gap_then, gap_now = (min(entry["relative_gap"] for entry in entries) for entries in (earlier, history))
+    (low_then, high_then), (low_now, high_now) = (
+        (max(entry["dual"] for entry in entries), min(entry["primal"] for entry in entries))
+        for entries in (earlier, history)
+    )
+    return gap_now > _FALLS * gap_then and high_now - low_now > _FALLS * (high_then - low_then)
 
 
 def _spent(result: Result) -> dict[str, float]:
@@ -204,11 +266,24 @@ def _left(limit: float | None, spent: float) -> float | None:
 
 
 def _joined(before: Result, after: Result) -> Result:
-    """The later result, with the seconds, passes and history of both; nan where a solver does not count something."""
+    """The better of two results, with the seconds, passes and history of both; nan where a solver does not count."""
     earlier = {"seconds": before.seconds, "passes": before.passes}
     rows = len(before.history["passes"]), len(after.history["passes"])
     history = {}
     for name in dict.fromkeys([*before.history, *after.history]):
         parts = [side.history.get(name, np.full(n, np.nan)) for side, n in zip((before, after), rows)]
         history[name] = np.concatenate([parts[0], parts[1] + earlier.get(name, 0.0)])
-    return replace(after, history=history, seconds=before.seconds + after.seconds, passes=before.passes + after.passes)
+    best = _better(before, after)
+    return replace(best, history=history, seconds=before.seconds + after.seconds, passes=before.passes + after.passes)
+
+
+def _better(before: Result, after: Result) -> Result:
+    """The later result, unless the one before had the lower objective; the bounds of both hold for either."""
+    assert before.certificate is not None
+    assert after.certificate is not None
+    if after.stop_reason == "converged" or after.certificate.primal <= before.certificate.primal:
+        return after
+    primal = before.certificate.primal
+    gap = float(np.fmin(before.certificate.gap, primal - after.certificate.dual))
+    certificate = Certificate(primal, primal - gap, gap)
+    return replace(before, certificate=certificate, stop_reason=after.stop_reason, detail=after.detail)

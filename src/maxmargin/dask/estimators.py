@@ -1,0 +1,190 @@
+"""`LinearSVC` and `LinearSVR` for rows on a Dask cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from maxmargin.dask.partitions import make_source
+from maxmargin.estimators import linear
+
+
+class _OnDask:
+    """What both share: rows become a source, predictions are lazy."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Any:
+        """Train on rows that are on the workers of a cluster.
+
+        Ctrl-C ends the training within a second and keeps the model found so far, as in memory.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, list of delayed or futures, or Store
+            Partitions are its chunks of rows; some may be empty, and of unknown size. Chunks may be sparse (CSR). Those
+            of a list are ``(X, y)`` or ``(X, y, sample_weight)``. A store must lie on a disk that all workers read.
+        y : dask array, series or array-like of shape (n_samples,), optional
+            Labels, if they do not come with X.
+        sample_weight : dask array, series or array-like of shape (n_samples,), optional
+        client : distributed.Client, optional
+            By default the one that `distributed.get_client` finds.
+
+        Returns
+        -------
+        self
+        """
+        from distributed import get_client
+
+        this: Any = self
+        bias = float(this.intercept_scaling) if this.fit_intercept else 0.0
+        source, labels, weight = make_source(client or get_client(), X, y, sample_weight, bias)
+        return super().fit(source, column_or_1d(labels), weight)  # type: ignore[misc]
+
+    def to_local(self) -> Any:
+        """The same model as an estimator for rows in memory, to keep, save or send around."""
+        local = self._local()(**self.get_params())  # type: ignore[attr-defined]
+        local.__dict__.update({name: value for name, value in vars(self).items() if name.endswith("_")})
+        return local
+
+    def save(self, path: Any) -> None:
+        """Write the model to a file that ``maxmargin.load`` reads, as one for rows in memory.
+
+        Parameters
+        ----------
+        path : path
+        """
+        self.to_local().save(path)
+
+    @staticmethod
+    def _local() -> Any:
+        raise NotImplementedError
+
+    def _lazily(self, method: str, X: Any, dtype: Any, width: int | None = None) -> Any:
+        """A method of the local model for each chunk of a dask collection, when that is computed."""
+        check_is_fitted(self, "coef_")
+        local = self.to_local()
+        if not hasattr(X, "map_blocks") and not hasattr(X, "map_partitions"):
+            return getattr(local, method)(X)
+        if hasattr(X, "map_partitions") and not hasattr(X, "map_blocks"):  # a dataframe
+            X = X.to_dask_array()
+        if X.numblocks[1] > 1:
+            X = X.rechunk({1: -1})
+        shape: dict[str, Any] = {"drop_axis": 1} if width is None else {"chunks": (X.chunks[0], (width,))}
+        meta = np.empty((0,) if width is None else (0, 0), dtype=dtype)
+        return X.map_blocks(_call, local, method, dtype=dtype, meta=meta, **shape)
+
+
+def _call(X: Any, model: Any, method: str) -> Any:
+    return getattr(model, method)(X)
+
+
+class LinearSVC(_OnDask, linear.LinearSVC):
+    """`maxmargin.LinearSVC` for rows on a Dask cluster; parameters, attributes and answers are the same.
+
+    See Also
+    --------
+    maxmargin.LinearSVC : Says what the parameters are.
+
+    Examples
+    --------
+    >>> from maxmargin.dask import LinearSVC
+    >>> LinearSVC(C=0.1, loss="logistic")
+    LinearSVC(C=0.1, loss='logistic')
+    """
+
+    @staticmethod
+    def _local() -> Any:
+        return linear.LinearSVC
+
+    def decision_function(self, X: Any) -> Any:
+        """Values of the decision functions, lazily if X is a dask collection.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as in memory
+
+        Returns
+        -------
+        dask array or ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
+        """
+        return self._lazily("decision_function", X, np.float64, None if len(self.classes_) == 2 else len(self.classes_))
+
+    def predict(self, X: Any) -> Any:
+        """Class of each row, lazily if X is a dask collection.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as in memory
+
+        Returns
+        -------
+        dask array or ndarray of shape (n_samples,)
+        """
+        return self._lazily("predict", X, self.classes_.dtype)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose class is predicted rightly.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as in memory
+        y : dask array or array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        right = np.asarray(self.predict(X)) == np.asarray(y)
+        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
+
+
+class LinearSVR(_OnDask, linear.LinearSVR):
+    """`maxmargin.LinearSVR` for rows on a Dask cluster; parameters, attributes and answers are the same.
+
+    See Also
+    --------
+    maxmargin.LinearSVR : Says what the parameters are.
+
+    Examples
+    --------
+    >>> from maxmargin.dask import LinearSVR
+    >>> LinearSVR(C=0.1)
+    LinearSVR(C=0.1)
+    """
+
+    @staticmethod
+    def _local() -> Any:
+        return linear.LinearSVR
+
+    def predict(self, X: Any) -> Any:
+        """Value predicted for each row, lazily if X is a dask collection.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as in memory
+
+        Returns
+        -------
+        dask array or ndarray of shape (n_samples,)
+        """
+        return self._lazily("predict", X, np.float64)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination R^2.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as in memory
+        y : dask array or array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import r2_score
+
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        return float(r2_score(np.asarray(y), np.asarray(self.predict(X)), sample_weight=weight))

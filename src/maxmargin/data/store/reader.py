@@ -1,0 +1,220 @@
+"""Reading a store: blocks are cut into spans, which are the unit of a pass.
+
+The spans of a block are those that a pass over the same rows in memory would make, so both give the same bits. A
+span is read into a buffer, or kept in memory if the budget allows: the first spans of the store are kept, the others
+are read at each pass. What comes next is announced to the system, which reads it from the disk meanwhile; what has been
+used is dropped from the system's memory if the store is larger than that.
+
+Each block is compared with its checksum when it is first read, and again whenever its file has changed since.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.data.cuts import page_borders
+from maxmargin.data.rows import CSR, Array, Dense, Rows
+from maxmargin.data.store.blocks import StoreError, block_layout, status
+from maxmargin.data.store.index import BlockEntry, Index
+from maxmargin.models.parts import Layout, checksum_of, read_between
+
+
+class StoredSpan(NamedTuple):
+    """Rows of one block: `begin` to `end`, and for sparse rows the places of their values."""
+
+    block: int
+    number: int  # in its block
+    begin: int
+    end: int
+    first_value: int
+    last_value: int
+    n_bytes: int
+
+
+class Reader:
+    """Reads spans of a store, from several threads at a time.
+
+    Parameters
+    ----------
+    folder : Path
+    index : Index
+    """
+
+    def __init__(self, folder: Path, index: Index):
+        self.folder, self.index = folder, index
+        self.is_sparse = index.storage == "csr"
+        self._layouts: dict[int, Layout] = {}
+        self._verified: dict[int, tuple[int, int, int]] = {}
+        self._spans: dict[int, list[StoredSpan]] = {}
+        self._looked_at: set[tuple[int, int]] = set()
+        self._locks = [threading.RLock() for _ in index.blocks]
+
+    def path(self, block: int) -> Path:
+        """The file of a block."""
+        return self.folder / self.entry(block).file
+
+    def entry(self, block: int) -> BlockEntry:
+        """What the index says of a block."""
+        return self.index.blocks[block]
+
+    # ------------------------------------------------------------ trust
+
+    def verify(self, block: int) -> None:
+        """Compare a block with its checksum, unless that has been done and its file has not changed since.
+
+        Raises
+        ------
+        StoreError
+            If it is missing, cut short or damaged; its file is named.
+        """
+        with self._locks[block]:
+            path = self.path(block)
+            try:
+                now = status(path)
+            except FileNotFoundError:
+                raise StoreError(f"{path}: this block of the store is missing") from None
+            if self._verified.get(block) == now:
+                return
+            entry = self.entry(block)
+            self._layouts[block] = block_layout(self.folder, entry)
+            if checksum_of(path, entry.sha256) != entry.sha256:
+                raise StoreError(f"{path}: this block of the store is damaged: it does not match its checksum")
+            self._verified[block] = now
+
+    def layout(self, block: int) -> Layout:
+        """Where the arrays of a block are."""
+        self.verify(block)
+        return self._layouts[block]
+
+    # ------------------------------------------------------------ spans
+
+    def spans(self, block: int) -> list[StoredSpan]:
+        """The spans of a block, in their order."""
+        with self._locks[block]:
+            if block not in self._spans:
+                self._spans[block] = self._cut(block)
+            return self._spans[block]
+
+    def _cut(self, block: int) -> list[StoredSpan]:
+        n, width = self.entry(block).n_rows, self.index.n_features
+        if not self.is_sparse:
+            itemsize = np.dtype(self.index.dtype).itemsize
+            borders = page_borders(Dense(np.broadcast_to(np.zeros(1), (n, width)), 0.0))
+            sizes = borders * width * itemsize
+            places = np.zeros_like(borders)
+        else:
+            indptr = self.column(block, "indptr")
+            if indptr[0] != 0 or (np.diff(indptr) < 0).any() or indptr[-1] != self.entry(block).n_stored:
+                raise StoreError(f"{self.path(block)}: the places of its rows are not in order")
+            nothing = np.empty(0)
+            borders = page_borders(CSR(nothing, nothing, indptr, width, 0.0))
+            places = indptr[borders].astype(np.int64)
+            extents = self.layout(block).extents
+            per_value = extents["data"].dtype.itemsize + extents["indices"].dtype.itemsize
+            sizes = places * per_value + borders * extents["indptr"].dtype.itemsize
+        borders, places, sizes = borders.tolist(), places.tolist(), sizes.tolist()
+        return [
+            StoredSpan(block, k, borders[k], borders[k + 1], places[k], places[k + 1], sizes[k + 1] - sizes[k])
+            for k in range(len(borders) - 1)
+        ]
+
+    def after(self, span: StoredSpan, n: int) -> StoredSpan | None:
+        """The span so many further on; None if it is not known yet or there is none."""
+        number, block = span.number + n, span.block
+        while (spans := self._spans.get(block)) is not None:
+            if number < len(spans):
+                return spans[number]
+            number, block = number - len(spans), block + 1
+        return None
+
+    def column(self, block: int, name: str) -> Array:
+        """All of an array of a block."""
+        extent = self.layout(block).extents[name]
+        return self._read(block, name, 0, extent.shape[0], None)
+
+    def rows(self, span: StoredSpan, buffer: Array | None, bias: float) -> Rows:
+        """The rows of a span.
+
+        Parameters
+        ----------
+        span : StoredSpan
+        buffer : ndarray of uint8 or None
+            Where to; with None they have memory of their own. See `buffer_bytes`.
+        bias : float
+        """
+        begin, end = span.begin, span.end
+        if not self.is_sparse:
+            return Dense(self._read(span.block, "values", begin, end, buffer), bias)
+        first, last = span.first_value, span.last_value
+        data = self._read(span.block, "data", first, last, buffer)
+        buffer = None if buffer is None else buffer[_aligned(data.nbytes) :]
+        indices = self._read(span.block, "indices", first, last, buffer)
+        buffer = None if buffer is None else buffer[_aligned(indices.nbytes) :]
+        indptr = self._read(span.block, "indptr", begin, end + 1, buffer)
+        indptr -= indptr.dtype.type(first)
+        if (span.block, begin) not in self._looked_at:
+            self._look_at(span, indices, indptr)
+        return CSR(data, indices, indptr, self.index.n_features, bias)
+
+    def _look_at(self, span: StoredSpan, indices: Array, indptr: Array) -> None:
+        """Kernels do not look where they step: a store made by others may have anything in it."""
+        inside = indices.min(initial=0) >= 0 and indices.max(initial=-1) < self.index.n_features
+        if not inside or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+            raise StoreError(f"{self.path(span.block)}: an index of a feature is out of range")
+        self._looked_at.add((span.block, span.begin))
+
+    def buffer_bytes(self, span: StoredSpan) -> int:
+        """How large a buffer for a span must be."""
+        return span.n_bytes + 4 * _ALIGNMENT
+
+    def _read(self, block: int, name: str, begin: int, end: int, buffer: Array | None) -> Array:
+        layout, path = self.layout(block), self.path(block)
+        try:
+            with open(path, "rb", buffering=0) as file:
+                return read_between(file, layout.extents[name], begin, end, buffer)
+        except FileNotFoundError:
+            raise StoreError(f"{path}: this block of the store is missing") from None
+        except EOFError:
+            raise StoreError(f"{path}: this block of the store is cut short") from None
+
+    # ------------------------------------------------------------ the system's memory
+
+    def announce(self, span: StoredSpan) -> None:
+        """Let the system read a span ahead."""
+        self._advise(span, getattr(os, "POSIX_FADV_WILLNEED", None))
+
+    def drop(self, span: StoredSpan) -> None:
+        """Let the system forget a span."""
+        self._advise(span, getattr(os, "POSIX_FADV_DONTNEED", None))
+
+    def _advise(self, span: StoredSpan, advice: Any) -> None:
+        if advice is None or not hasattr(os, "posix_fadvise") or span.block not in self._verified:
+            return
+        extents = self._layouts[span.block].extents
+        if self.is_sparse:
+            ranges = [(extents[name], span.first_value, span.last_value) for name in ("data", "indices")]
+        else:
+            ranges = [(extents["values"], span.begin, span.end)]
+        try:
+            handle = os.open(self.path(span.block), os.O_RDONLY)
+        except OSError:  # it will be said by who reads it
+            return
+        try:
+            for extent, begin, end in ranges:
+                os.posix_fadvise(
+                    handle, extent.offset + begin * extent.row_bytes, (end - begin) * extent.row_bytes, advice
+                )
+        finally:
+            os.close(handle)
+
+
+_ALIGNMENT = 64
+
+
+def _aligned(n_bytes: int) -> int:
+    return -(-n_bytes // _ALIGNMENT) * _ALIGNMENT

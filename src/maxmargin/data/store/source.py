@@ -1,0 +1,162 @@
+"""A store as a source of rows: each block is a partition.
+
+The budget of memory is for rows that are kept, for buffers, and for vectors with an entry for each row; vectors that
+find no room lie in scratch files. What is summed (vectors as long as w, matrices) comes on top of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maxmargin.data.cuts import Span, parts_of_pages
+from maxmargin.data.rows import Array, Rows
+from maxmargin.data.scratch import Scratch
+from maxmargin.data.source import RowVector, Source
+from maxmargin.data.store.pages import Pages, Part, read_only
+
+if TYPE_CHECKING:
+    from maxmargin.data.store.store import Store
+
+_VECTORS = 8  # of float64 that a solver has for each row, about
+_LABEL_PARTITIONS = 64  # that are worked on at a time when rows are not looked at
+
+
+class Memory:
+    """The budget of a store, divided: pages that are kept, and vectors.
+
+    Parameters
+    ----------
+    store : Store
+    """
+
+    def __init__(self, store: Store):
+        for_vectors = min(store.memory // 2, _VECTORS * 8 * store.n_rows)
+        self.scratch = Scratch(for_vectors, _scratch_folder(store.path))
+        self.pages = Pages(store.reader, store.memory - for_vectors)
+
+
+def _scratch_folder(path: os.PathLike[str]) -> str:
+    """Beside the store if that can be written to: the usual place for temporary files may be in memory."""
+    beside = os.path.dirname(os.path.abspath(path))
+    return beside if os.access(beside, os.W_OK) else tempfile.gettempdir()
+
+
+@dataclass(frozen=True, eq=False)
+class StoreSource(Source):
+    """The rows of a store.
+
+    Parameters
+    ----------
+    store : Store
+    memory : Memory
+        Shared by all sources of the store.
+    bias : float
+        Value of the virtual intercept column; 0: there is none.
+    n_jobs : int
+    """
+
+    store: Store
+    memory: Memory
+    bias: float = 0.0  # type: ignore[assignment]
+    n_jobs: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.store.n_rows
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, the intercept's virtual one not counted."""
+        return self.store.n_features
+
+    @property
+    def n_stored(self) -> int:
+        """Number of stored values."""
+        return self.store.n_stored
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether rows store all their values."""
+        return self.store.index.storage == "dense"
+
+    def with_jobs(self, n_jobs: int) -> StoreSource:
+        """The same rows, with another number of threads for passes."""
+        return replace(self, n_jobs=n_jobs)
+
+    def checksum(self) -> str:
+        """The checksums of the blocks."""
+        return "|".join(block.sha256 for block in self.store.index.blocks) + f"|{self.bias!r}"
+
+    def new_vector(self, kind: Any) -> RowVector:
+        """A vector for all rows, not filled yet, in memory or in a scratch file."""
+        dtype, shape = (kind[0], (self.n_rows, kind[1])) if isinstance(kind, tuple) else (kind, self.n_rows)
+        return self.memory.scratch.empty(shape, dtype)
+
+    def column(self, name: str, convert: Callable[[Array], Array] = lambda part: part) -> RowVector:
+        """An array of the store with an entry for each row, such as ``"y"``, as float64; `convert` is of a block's."""
+        vector = self.new_vector(np.float64)
+        begin = 0
+        for block, entry in enumerate(self.store.index.blocks):
+            end = begin + entry.n_rows
+            vector[begin:end] = convert(self.store.reader.column(block, name))
+            self.release([vector], begin, end)
+            begin = end
+        return vector
+
+    @property
+    def accesses(self) -> tuple[str, ...]:
+        """Ways in which solvers can get at the rows; see `Solver.access`."""
+        return ("passes", "blocks")
+
+    def block(self, partition: int) -> tuple[int, int, Rows]:
+        """The first row of a block, the one behind its last, and its rows, read from the disk."""
+        first, last = self.store.first_rows[partition : partition + 2]
+        pages = self.store.reader.spans(partition)
+        whole = pages[0]._replace(
+            end=pages[-1].end, last_value=pages[-1].last_value, n_bytes=sum(page.n_bytes for page in pages)
+        )
+        return first, last, read_only(self.store.reader.rows(whole, None, self.bias))
+
+    # ------------------------------------------------------------ for passes
+
+    def _partition_sizes(self) -> list[tuple[int, int]]:
+        return [(block.n_rows, block.n_stored) for block in self.store.index.blocks]
+
+    def _spans(self, partition: int, level: int) -> list[Span]:
+        first, pages = self.store.first_rows[partition], self.store.reader.spans(partition)
+        borders = [0, *(page.end for page in pages)]
+        spans, remaining = [], iter(pages)
+        page = next(remaining)
+        for begin, end in parts_of_pages(borders, self.store.index.blocks[partition].n_stored, level):
+            while end > page.end:
+                page = next(remaining)
+            spans.append(Span(first + begin, first + end, Part(page, begin - page.begin, end - page.begin)))
+        return spans
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[Callable[[Any], Rows]]:
+        with self.memory.pages.opened() as opened:
+            yield lambda part: opened.rows(part, self.bias)
+
+    def _bundles(self, n_groups: Sequence[int], looks_at_rows: bool) -> Iterable[range]:
+        """As few partitions at a time as give every thread something to do: each group's sums take memory."""
+        begin, n = 0, 0
+        for k, more in enumerate(n_groups):
+            n += more if looks_at_rows else 0
+            if n >= self.n_jobs or k + 1 - begin == _LABEL_PARTITIONS:
+                yield range(begin, k + 1)
+                begin, n = k + 1, 0
+        yield range(begin, len(n_groups))
+
+    def release(self, vectors: Sequence[RowVector], begin: int, end: int) -> None:
+        """Entries begin to end of these vectors are not needed for the time being."""
+        for vector in vectors:
+            self.memory.scratch.release(vector, begin, end)

@@ -1,0 +1,122 @@
+"""From class labels to binary kernel machines, and from their coefficients to LIBSVM's layout.
+
+The support vectors of several classes lie class by class. Of k classes, one against one, support vector v of class c
+has k - 1 coefficients, one for each other class: in row j - 1 of column v that of the pair (c, j) if c < j, in row i
+that of the pair (i, c) if i < c. A positive decision of the pair (i, j) means i, unless there are two classes only:
+then, as everywhere in scikit-learn, it means the second.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from maxmargin.data.rows import Array
+from maxmargin.problem.kernel_problem import KernelProblem
+
+
+class BinaryMachines(Sequence[KernelProblem]):
+    """The binary problems of a classification, made when asked for.
+
+    Parameters
+    ----------
+    problem : KernelProblem
+        All rows, with their costs; its labels do not matter. Kernel values and rows are shared.
+    codes : ndarray of int
+        Class of each row, counted from 0.
+    n_classes : int
+    at_once : int
+        How many of the problems are solved at a time.
+    """
+
+    def __init__(self, problem: KernelProblem, codes: Array, n_classes: int, at_once: int = 1):
+        self.problem, self.codes, self.n_classes, self.at_once = problem, codes, n_classes, at_once
+        self.n_jobs = max(1, problem.n_jobs // at_once)
+
+    def names(self, classes: Array) -> list[str]:
+        """What each problem decides, for messages."""
+        raise NotImplementedError
+
+    def coefficients(self, betas: list[Array]) -> Array:
+        """Coefficients of all rows, of shape (n_rows of `dual_coef_`, n_rows), from those of the problems."""
+        raise NotImplementedError
+
+
+class TwoClasses(BinaryMachines):
+    """One problem, in which the second class is the positive one."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, k):  # type: ignore[no-untyped-def]
+        """The problem."""
+        return self.problem
+
+    def names(self, classes: Array) -> list[str]:
+        """Nothing needs to be said."""
+        return [""]
+
+    def coefficients(self, betas: list[Array]) -> Array:
+        """One row."""
+        return betas[0][np.newaxis]
+
+
+class OneVsOne(BinaryMachines):
+    """A problem for each pair of classes, which has the rows of these two."""
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The classes of each problem."""
+        return list(itertools.combinations(range(self.n_classes), 2))
+
+    def __len__(self) -> int:
+        return self.n_classes * (self.n_classes - 1) // 2
+
+    def __getitem__(self, k):  # type: ignore[no-untyped-def]
+        """The problem that separates the first class of a pair from the second."""
+        rows = self._rows(*self.pairs[k])
+        y = np.where(self.codes[rows] == self.pairs[k][0], 1.0, -1.0)
+        return self.problem.with_labels(y, self.problem.cost[rows], rows, n_jobs=self.n_jobs, share=self.at_once)
+
+    def _rows(self, i: int, j: int) -> Array:
+        return np.flatnonzero((self.codes == i) | (self.codes == j))
+
+    def names(self, classes: Array) -> list[str]:
+        """The pairs."""
+        return [f"{classes[i]!s} against {classes[j]!s}" for i, j in self.pairs]
+
+    def coefficients(self, betas: list[Array]) -> Array:
+        """LIBSVM's layout."""
+        out = np.zeros((self.n_classes - 1, len(self.codes)))
+        for (i, j), beta in zip(self.pairs, betas):
+            rows = self._rows(i, j)
+            first = self.codes[rows] == i
+            out[j - 1, rows[first]], out[i, rows[~first]] = beta[first], beta[~first]
+        return out
+
+
+class OneVsRest(BinaryMachines):
+    """A problem for each class against all others. A class's weight counts in its own problem only."""
+
+    def __init__(self, problem: KernelProblem, codes: Array, factors: Array, at_once: int = 1):
+        super().__init__(problem, codes, len(factors), at_once)
+        self.factors = factors
+
+    def __len__(self) -> int:
+        return self.n_classes
+
+    def __getitem__(self, k):  # type: ignore[no-untyped-def]
+        """The problem that separates class k from the rest."""
+        own = self.codes == k
+        cost = self.problem.cost * np.where(own, self.factors[k], 1.0)
+        return self.problem.with_labels(np.where(own, 1.0, -1.0), cost, n_jobs=self.n_jobs, share=self.at_once)
+
+    def names(self, classes: Array) -> list[str]:
+        """The classes."""
+        return [f"class {label!s}" for label in classes]
+
+    def coefficients(self, betas: list[Array]) -> Array:
+        """A row for each class."""
+        return np.stack(betas)

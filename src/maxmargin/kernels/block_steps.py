@@ -1,0 +1,122 @@
+"""The compiled parts of `kernels.blocks`: products of rows with a tile, and kernel values stored or added up."""
+
+from __future__ import annotations
+
+from maxmargin._jit import DENSE_MATH, compiled, compiled_lean
+from maxmargin.data.rows import add_row, row_dot
+from maxmargin.kernels.functions import from_products
+
+
+@compiled
+def combine_rows(rows, J, beta, w):
+    """Add the rows J times beta to w."""
+    for k in range(len(J)):
+        add_row(rows, J[k], beta[k], w)
+
+
+@compiled
+def dots_with(rows, which, w, out):
+    """Products of some rows with w."""
+    for k in range(len(which)):
+        out[k] = row_dot(rows, which[k], w)
+
+
+@compiled
+def number_features(rows, J, place):
+    """Number the features that rows J have; how many there are."""
+    n = 0
+    for j in J:
+        for p in range(rows.indptr[j], rows.indptr[j + 1]):
+            f = rows.indices[p]
+            if place[f] < 0:
+                place[f] = n
+                n += 1
+    return n
+
+
+@compiled
+def transpose(rows, J, place, vectors):
+    """Write rows J as columns, feature by feature, in the places of `number_features`."""
+    for c in range(len(J)):
+        for p in range(rows.indptr[J[c]], rows.indptr[J[c] + 1]):
+            vectors[place[rows.indices[p]], c] = rows.data[p]
+
+
+@compiled_lean(fastmath=DENSE_MATH)
+def _sparse_products(rows, i, tile, scratch):
+    """Products of a sparse row with a tile, into scratch.dots: four stored values a sweep."""
+    vectors, o, features, numbers = tile.vectors, scratch.dots, scratch.features, scratch.numbers
+    n, size = vectors.shape[1], 0
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        f = tile.place[rows.indices[p]]
+        if f >= 0:
+            features[size], numbers[size] = f, rows.data[p]
+            size += 1
+    for j in range(n):
+        o[j] = 0.0
+    for k in range(size % 4):
+        v0, a = numbers[k], vectors[features[k]]
+        for j in range(n):
+            o[j] += v0 * a[j]
+    for k in range(size % 4, size, 4):
+        v0, v1, v2, v3 = numbers[k], numbers[k + 1], numbers[k + 2], numbers[k + 3]
+        a, b = vectors[features[k]], vectors[features[k + 1]]
+        c, d = vectors[features[k + 2]], vectors[features[k + 3]]
+        for j in range(n):
+            o[j] += v0 * a[j] + v1 * b[j] + v2 * c[j] + v3 * d[j]
+
+
+@compiled_lean
+def store_sparse(function, rows, which, norms2, tile, scratch, out, places, offset):
+    """Kernel values of sparse rows, each row to its place."""
+    for r in range(len(which)):
+        _sparse_products(rows, which[r], tile, scratch)
+        from_products(function, norms2[r], tile, tile.n, scratch.dots, scratch.values)
+        row = out[places[r], offset : offset + tile.n]
+        for c in range(tile.n):
+            row[c] = scratch.values[c]
+
+
+@compiled_lean
+def add_up_sparse(function, rows, which, norms2, tile, scratch, weights, out):
+    """As `add_up`, of sparse rows."""
+    for r in range(len(which)):
+        _sparse_products(rows, which[r], tile, scratch)
+        from_products(function, norms2[r], tile, tile.n, scratch.dots, scratch.values)
+        out[r] += _dot(weights, scratch.values, tile.n)
+
+
+@compiled_lean
+def store(function, dots, norms2, tile, out, places, offset):
+    """Kernel values of products, each row to its place."""
+    n = tile.n
+    for r in range(len(places)):
+        from_products(function, norms2[r], tile, n, dots[r], out[places[r], offset : offset + n])
+
+
+@compiled_lean
+def store_rounded(function, dots, norms2, tile, values, out, places, offset):
+    """As `store`, where `out` has another precision."""
+    n = tile.n
+    for r in range(len(places)):
+        from_products(function, norms2[r], tile, n, dots[r], values)
+        row = out[places[r], offset : offset + n]
+        for c in range(n):
+            row[c] = values[c]
+
+
+@compiled_lean
+def add_up(function, dots, norms2, tile, weights, values, out):
+    """Add to `out` the sums of kernel values times weights; within a tile in its own precision, then in float64."""
+    n = tile.n
+    for r in range(len(out)):
+        from_products(function, norms2[r], tile, n, dots[r], values)
+        out[r] += _dot(weights, values, n)
+
+
+@compiled(fastmath=DENSE_MATH)
+def _dot(a, b, n):
+    total = a.dtype.type(0.0)
+    for j in range(n):
+        total += a[j] * b[j]
+    return total

@@ -1,0 +1,303 @@
+"""Kernel values between the rows of one matrix, in blocks: what SMO and its kin live on.
+
+A block is a chunk of rows against a tile of columns. Of dense rows the products are one matrix product of BLAS; of
+sparse rows, sums over the stored values with a tile that lies feature by feature. One sweep then makes kernel values of
+products (`functions.from_products`). Blocks are spread over threads; their borders depend on the data alone, so any
+number of threads gives the same bits.
+
+Values are float32 where that is accurate enough, which is twice as fast and half as large; float64 can be asked for.
+Rows are centred before distances are computed: these do not change, but rounding errors of |x|^2 + |z|^2 - 2 x'z do.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.data.rows import CSR, Array, Dense, Rows, n_features, n_rows, squared_norms
+from maxmargin.kernels.block_steps import (
+    add_up,
+    add_up_sparse,
+    combine_rows,
+    dots_with,
+    number_features,
+    store,
+    store_rounded,
+    store_sparse,
+    transpose,
+)
+from maxmargin.kernels.exponential import Double, Single
+from maxmargin.kernels.functions import RBF, Kernel, Linear, Polynomial, with_itself
+from maxmargin.parallel import map_blocks, map_ordered
+from maxmargin.problem.gram import one_blas_thread
+
+_CHUNK = 256  # rows of a block
+_SPARSE_CHUNK = 1024
+_LINEAR_CHUNK = 8192
+_WIDTH = 1024  # columns of a tile of dense rows: chunk and tile stay in a core's own cache
+_TILE_VALUES = 130_000  # of a tile that lies feature by feature
+_KEPT_VALUES = 1 << 23  # of all tiles together that are kept rather than made again for each block
+_SINGLE_ERROR = 2e-5  # in the logarithm of a kernel value that float32 may cause
+_FEW_FEATURES = 64  # of dense rows whose kernel values are cheap
+_LARGEST_SINGLE = 1e30  # kernel value
+
+
+class Tile(NamedTuple):
+    """Some columns, as `from_products` and the products before it want them."""
+
+    vectors: Array  # dense: (n, n_features), row by row; sparse: (n_local, padded n), feature by feature
+    place: Array  # sparse: which row of `vectors` a feature has, -1 if none
+    norms2: Array  # (padded n,)
+    precision: Single | Double
+    n: int
+
+
+class Scratch(NamedTuple):
+    """Memory for a sparse row at work."""
+
+    features: Array
+    numbers: Array
+    dots: Array
+    values: Array
+
+
+class Columns(NamedTuple):
+    """The rows `J`, as columns of kernel values, tile by tile."""
+
+    J: Array
+    borders: Array
+    tiles: list[Tile] | None  # None: too large to keep
+    dtype: Any
+
+
+class KernelValues:
+    """k(x_i, x_j) for rows i and j of one matrix.
+
+    Parameters
+    ----------
+    function : Kernel
+        A tag of `maxmargin.kernels`.
+    rows : Dense or CSR
+    n_jobs : int
+        Threads. Values do not depend on it.
+    """
+
+    n_rows: int
+    dtype: Any  # in which values are accurate enough to work with
+
+    def __init__(self, function: Kernel, rows: Rows, n_jobs: int = 1):
+        self.function, self.rows, self.n_jobs = function, rows, n_jobs
+        self.n_rows, self.is_dense = n_rows(rows), isinstance(rows, Dense)
+        self.mean = self._center()  # what is subtracted from dense rows; distances do not depend on it
+        self.norms2 = self._squared_norms()
+        self.dtype = _working_dtype(function, float(self.norms2.max(initial=0.0)))
+        self._single: Any = None
+        self._local = threading.local()
+        self.n_values = 0  # computed so far
+
+    def prepare(self) -> None:
+        """Make what is made once and then shared: the rows in float32."""
+        if self.dtype == np.float32:
+            if self.is_dense:
+                self._dense(slice(0, 0), self.dtype)
+            else:
+                self._sparse(self.dtype)
+
+    def _center(self) -> Array | None:
+        if not (self.is_dense and isinstance(self.function, RBF)):
+            return None
+        assert isinstance(self.rows, Dense)
+        return self.rows.values.mean(axis=0, dtype=np.float64)
+
+    def _squared_norms(self) -> Array:
+        if self.mean is None:
+            return squared_norms(self.rows, self.n_jobs)
+        out = np.empty(self.n_rows)
+        for begin in range(0, self.n_rows, 4096):
+            part = self._dense(slice(begin, begin + 4096), np.float64)
+            out[begin : begin + 4096] = np.einsum("ij,ij->i", part, part)
+        return out
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether a value is computed faster than it is fetched from memory."""
+        return self.is_dense and n_features(self.rows) <= _FEW_FEATURES
+
+    @property
+    def diagonal(self) -> Array:
+        """k(x_i, x_i), float64."""
+        return self.diagonal_of(np.arange(self.n_rows))
+
+    def diagonal_of(self, which: Array) -> Array:
+        """k(x_i, x_i) of some rows, float64."""
+        return np.array([with_itself(self.function, norm2) for norm2 in self.norms2[which]])
+
+    # ------------------------------------------------------------ rows and tiles
+
+    def _dense(self, which: Any, dtype: Any) -> Array:
+        """Some of the dense rows, centred."""
+        values = self.rows.values  # type: ignore[union-attr]
+        if dtype == np.float32:
+            if self._single is None:
+                self._single = values if self.mean is None and values.dtype == dtype else self._copy(values)
+            return self._single[which]
+        part = values[which].astype(np.float64, copy=False)
+        return part if self.mean is None else part - self.mean
+
+    def _copy(self, values: Array) -> Array:
+        """All rows, centred, in float32."""
+        single = np.empty(values.shape, np.float32)
+        mean = 0.0 if self.mean is None else self.mean
+        for begin in range(0, len(values), 4096):
+            single[begin : begin + 4096] = values[begin : begin + 4096] - mean
+        return single
+
+    def _sparse(self, dtype: Any) -> CSR:
+        """The sparse rows with their values in this precision."""
+        rows = self.rows
+        assert isinstance(rows, CSR)
+        if rows.data.dtype == dtype:
+            return rows
+        if dtype == np.float64:
+            return rows._replace(data=rows.data)  # float32 data: products are summed in float64 all the same
+        if self._single is None:
+            self._single = rows._replace(data=rows.data.astype(np.float32))
+        return self._single
+
+    def _width(self) -> int:
+        """Columns of a tile."""
+        if self.is_dense:
+            return _WIDTH
+        return max(256, min(2048, _TILE_VALUES // (n_features(self.rows) + 1) // 16 * 16))
+
+    def tile(self, J: Array, dtype: Any) -> Tile:
+        """Rows J, as `from_products` and the products before it want them."""
+        precision = Single() if dtype == np.float32 else Double()
+        norms2 = np.zeros(-(-len(J) // 16) * 16, dtype)
+        norms2[: len(J)] = self.norms2[J]
+        if self.is_dense:
+            return Tile(np.ascontiguousarray(self._dense(J, dtype)), np.zeros(0, np.int32), norms2, precision, len(J))
+        rows = self._sparse(dtype)
+        place = np.full(rows.n_features, -1, np.int32)
+        n_local = number_features(rows, J, place)
+        vectors = np.zeros((n_local, len(norms2)), dtype)
+        transpose(rows, J, place, vectors)
+        return Tile(vectors, place, norms2, precision, len(J))
+
+    def columns(self, J: Array, dtype: Any = None) -> Columns:
+        """Prepare rows J as columns of kernel values."""
+        dtype = self.dtype if dtype is None else dtype
+        width = self._width()
+        borders = np.append(np.arange(0, len(J), width), len(J))
+        kept = len(J) * n_features(self.rows) <= _KEPT_VALUES
+        tiles = [self.tile(J[lo:hi], dtype) for lo, hi in itertools.pairwise(borders)] if kept else None
+        return Columns(J, borders, tiles, dtype)
+
+    def buffer(self, name: str, size: int, dtype: Any) -> Array:
+        """Memory of this thread, used again and again: fresh memory costs more than what is computed in it."""
+        buffers = self._local.__dict__
+        if name not in buffers or buffers[name].dtype != dtype or len(buffers[name]) < size:
+            buffers[name] = np.empty(size, dtype)
+        return buffers[name][:size]
+
+    def _dense_products(self, which: Array, tile: Tile, dtype: Any) -> Array:
+        """Inner products of some rows with a tile's columns."""
+        dots = self.buffer("dots", len(which) * tile.n, dtype).reshape(len(which), tile.n)
+        return np.dot(self._dense(which, dtype), tile.vectors.T, out=dots)
+
+    def _scratch(self, tile: Tile, dtype: Any) -> Scratch:
+        """Memory for one sparse row: its values, and its products and kernel values with a tile."""
+        n, width = n_features(self.rows), len(tile.norms2)
+        features, numbers = self.buffer("features", n, np.int64), self.buffer("numbers", n, dtype)
+        return Scratch(features, numbers, self.buffer("dots", width, dtype), self.buffer("values", width, dtype))
+
+    @property
+    def _chunk(self) -> int:
+        """Rows of a block."""
+        return _CHUNK if self.is_dense else _SPARSE_CHUNK
+
+    # ------------------------------------------------------------ what solvers ask for
+
+    def block(self, which: Array, columns: Columns, out: Array, places: Array, offset: int = 0) -> None:
+        """Let ``out[places[r], offset + c]`` be k of row ``which[r]`` and column c."""
+        dtype = columns.dtype
+        self.n_values += len(which) * len(columns.J)
+
+        def fill(chunk: tuple[Tile, int, int]) -> None:
+            tile, begin, c = chunk
+            part, to = which[begin : begin + self._chunk], places[begin : begin + self._chunk]
+            norms2 = self.norms2[part]
+            if not self.is_dense:
+                scratch = self._scratch(tile, dtype)
+                store_sparse(self.function, self._sparse(dtype), part, norms2, tile, scratch, out, to, offset + c)
+            elif out.dtype == dtype:
+                store(self.function, self._dense_products(part, tile, dtype), norms2, tile, out, to, offset + c)
+            else:
+                values = self.buffer("values", len(tile.norms2), dtype)
+                dots = self._dense_products(part, tile, dtype)
+                store_rounded(self.function, dots, norms2, tile, values, out, to, offset + c)
+
+        self._over_tiles(len(which), columns, fill)
+
+    def apply(self, which: Array, J: Array, beta: Array, dtype: Any = None) -> Array:
+        """Sums over j in J of beta_j k(x_i, x_j), for every row i of `which`; float64, of values in `dtype`."""
+        dtype = self.dtype if dtype is None else dtype
+        out = np.zeros(len(which))
+        beta = np.asarray(beta, np.float64)
+        if isinstance(self.function, Linear):
+            return self._apply_linear(which, J, beta)
+        self.n_values += len(which) * len(J)
+        width = self._width()
+        for c in range(0, len(J), width):  # one tile at a time: they may be large
+            tile, weights = self.tile(J[c : c + width], dtype), beta[c : c + width].astype(dtype)
+
+            def add(begin: int, tile: Tile = tile, weights: Array = weights) -> None:
+                part, sums = which[begin : begin + self._chunk], out[begin : begin + self._chunk]
+                norms2 = self.norms2[part]
+                if self.is_dense:
+                    values = self.buffer("values", len(tile.norms2), dtype)
+                    dots = self._dense_products(part, tile, dtype)
+                    add_up(self.function, dots, norms2, tile, weights, values, sums)
+                else:
+                    scratch = self._scratch(tile, dtype)
+                    add_up_sparse(self.function, self._sparse(dtype), part, norms2, tile, scratch, weights, sums)
+
+            with one_blas_thread():
+                map_ordered(add, range(0, len(which), self._chunk), self.n_jobs)
+        return out
+
+    def store_foreign(self, rows: CSR, norms2: Array, tile: Tile, out: Array) -> None:
+        """Let `out` be the values of other sparse rows with a tile, in float64."""
+        scratch, every = self._scratch(tile, np.float64), np.arange(len(norms2))
+        store_sparse(self.function, rows, every, norms2, tile, scratch, out, every, 0)
+
+    def _apply_linear(self, which: Array, J: Array, beta: Array) -> Array:
+        """x_i'w with w = sum of beta_j x_j: no kernel values are needed."""
+        w, out = np.zeros(n_features(self.rows) + 1), np.empty(len(which))
+        self.n_values += len(which) + len(J)
+        combine_rows(self.rows, J, beta, w)
+        blocks = [*range(0, len(which), _LINEAR_CHUNK), len(which)]
+        map_blocks(lambda lo, hi: dots_with(self.rows, which[lo:hi], w, out[lo:hi]), blocks, self.n_jobs)
+        return out
+
+    def _over_tiles(self, n: int, columns: Columns, work: Callable[[tuple[Tile, int, int]], None]) -> None:
+        self.prepare()  # before threads ask for it
+        with one_blas_thread():
+            for k, (lo, hi) in enumerate(itertools.pairwise(columns.borders)):
+                tile = columns.tiles[k] if columns.tiles is not None else self.tile(columns.J[lo:hi], columns.dtype)
+                map_ordered(work, [(tile, begin, int(lo)) for begin in range(0, n, self._chunk)], self.n_jobs)
+
+
+def _working_dtype(function: Kernel, largest_norm2: float) -> Any:
+    """float32, unless its errors would be seen."""
+    if isinstance(function, RBF):
+        return np.float32 if 2.0**-23 * function.gamma * largest_norm2 <= _SINGLE_ERROR else np.float64
+    largest = largest_norm2
+    if isinstance(function, Polynomial):
+        with np.errstate(over="ignore"):
+            largest = np.float64(function.gamma * largest_norm2 + abs(function.coef0)) ** function.degree
+    return np.float32 if max(largest, largest_norm2) <= _LARGEST_SINGLE else np.float64

@@ -1,0 +1,6 @@
+"""The problem that every solver solves, and the questions that it answers: see `maxmargin.problem.problem`."""
+
+from maxmargin.problem.checks import check_weights
+from maxmargin.problem.problem import Certificate, Problem
+
+__all__ = ["Certificate", "Problem", "check_weights"]

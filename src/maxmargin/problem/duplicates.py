@@ -1,0 +1,113 @@
+"""Equal rows of a kernel machine are one row of their summed weight: fewer variables, and the same optimum.
+
+Rows that are equal in all features and in their target have the same output, so only the sum of their coefficients
+matters. With a box that is the sum of theirs, the smaller problem has the same primal and dual values, and its
+coefficients, shared out, are a solution of the larger one. (Of w8a's 49,749 rows 34,780 are different, of a9a's 32,561
+there are 26,008.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin import kernels
+from maxmargin._jit import compiled, generic
+from maxmargin.data.rows import CSR, Array, Dense, matvec, n_features
+from maxmargin.problem.kernel_problem import KernelProblem
+
+_WORTH_IT = 0.98  # of the rows, that must not be exceeded
+
+
+class Merged(NamedTuple):
+    """A problem of distinct rows, and the way back."""
+
+    problem: KernelProblem
+    group: Array  # which of its rows each row of the larger problem is; -1 for rows without weight
+    cost: Array  # of the rows of the larger problem
+    cost_before: Array  # of the rows of the same group that come earlier
+
+    def expand(self, beta: Array) -> Array:
+        """Coefficients of the larger problem: as few of them as can be, or in proportion to the costs."""
+        out = np.zeros(len(self.group))
+        there = np.flatnonzero(self.group >= 0)
+        whole = beta[self.group[there]]
+        if self.problem.diagonal.any():  # strictly convex in each coefficient
+            out[there] = whole * self.cost[there] / self.problem.cost[self.group[there]]
+        else:
+            part = np.clip(np.abs(whole) - self.cost_before[there], 0.0, self.cost[there])
+            out[there] = np.copysign(part, whole)
+        return out
+
+    def contract(self, beta: Array) -> Array:
+        """Coefficients of the smaller problem."""
+        there = self.group >= 0
+        return np.bincount(self.group[there], weights=beta[there], minlength=self.problem.n_rows)
+
+
+def merge_duplicates(problem: KernelProblem) -> Merged | None:
+    """The problem with each row once, or None if there are hardly any duplicates or rows cannot be compared."""
+    if not isinstance(problem.kernel, kernels.TAGS):
+        return None
+    first = _first_equal(problem)
+    distinct = np.flatnonzero((first == np.arange(problem.n_rows)) & (problem.cost > 0.0))
+    if len(distinct) > _WORTH_IT * problem.n_rows or len(distinct) == 0:
+        return None
+    place = np.full(problem.n_rows, -1, np.int64)
+    place[distinct] = np.arange(len(distinct))
+    group = np.where(problem.cost > 0.0, place[first], -1)
+    there = group >= 0
+    cost = np.bincount(group[there], weights=problem.cost[there], minlength=len(distinct))
+    order = np.argsort(group, kind="stable")
+    before = np.cumsum(problem.cost[order]) - problem.cost[order]
+    starts = np.concatenate([[True], group[order][1:] != group[order][:-1]])
+    before -= np.maximum.accumulate(np.where(starts, before, 0.0))
+    cost_before = np.empty(problem.n_rows)
+    cost_before[order] = before
+    return Merged(problem.of_rows(distinct, cost), group, problem.cost, cost_before)
+
+
+def _first_equal(problem: KernelProblem) -> Array:
+    """For each row with a cost, the first one with a cost that equals it."""
+    rng = np.random.default_rng(0)
+    marks = matvec(problem.rows, rng.normal(size=n_features(problem.rows) + 1), problem.n_jobs)
+    order = np.lexsort((np.arange(problem.n_rows), problem.target, marks, problem.cost == 0.0))
+    first = np.arange(problem.n_rows)
+    _link_equal(problem.rows, problem.target, problem.cost, marks, order, first)
+    return first
+
+
+@compiled
+def _link_equal(rows, target, cost, marks, order, first):
+    """Rows with equal marks are neighbours in `order`; those that equal the first of their kind are linked to it."""
+    for k in range(1, len(order)):
+        i, before = order[k], first[order[k - 1]]
+        if cost[i] > 0.0 and marks[i] == marks[before] and target[i] == target[before] and _equal(rows, i, before):
+            first[i] = before
+
+
+@generic
+def _equal(rows, i, j):
+    """Whether two rows are equal."""
+    raise TypeError(f"not a row storage: {type(rows).__name__}")
+
+
+@_equal.register(Dense)
+def _(rows, i, j):
+    equal = True
+    for f in range(rows.values.shape[1]):
+        equal = equal and rows.values[i, f] == rows.values[j, f]
+    return equal
+
+
+@_equal.register(CSR)
+def _(rows, i, j):
+    size = rows.indptr[i + 1] - rows.indptr[i]
+    if size != rows.indptr[j + 1] - rows.indptr[j]:
+        return False
+    for p in range(size):
+        a, b = rows.indptr[i] + p, rows.indptr[j] + p
+        if rows.indices[a] != rows.indices[b] or rows.data[a] != rows.data[b]:
+            return False
+    return True

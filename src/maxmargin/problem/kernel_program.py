@@ -1,0 +1,126 @@
+"""The quadratic program of kernel machines row by row: best coefficients, gaps, and the best intercept.
+
+See `kernel_problem` for the program and its notation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin._jit import compiled
+from maxmargin.data.rows import Array
+from maxmargin.problem.problem import Certificate
+
+
+class Program(NamedTuple):
+    """The quadratic program of some rows but for its kernel matrix; see the head of `kernel_problem`."""
+
+    target: Array
+    kink: Array
+    lower: Array
+    upper: Array
+    diagonal: Array
+
+    def of(self, rows: Array) -> Program:
+        """That of some of the rows."""
+        return Program(*(part[rows] for part in self))
+
+
+class KernelCertificate(Certificate):
+    """A certificate of a kernel machine: `scale` stands in for a primal value that is nearer to zero.
+
+    The optimum of a one-class machine may be zero, as that of a linear one is if the rows lie around the origin; then
+    no gap is small beside it. Its scale is what the objective of orthogonal rows of the same lengths would be.
+    """
+
+    scale: float = 0.0
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the primal objective's size, or of the scale."""
+        size = max(abs(self.primal), self.scale)
+        return self.gap / size if size > 0.0 else 0.0 if self.gap <= 0.0 else np.inf
+
+
+@compiled
+def best_coefficient(z, kink, lower, upper, diagonal):
+    """The beta of one row that maximises beta z - kink |beta| - diagonal/2 beta^2 over its box."""
+    pull = max(z - kink, 0.0) - max(-z - kink, 0.0)
+    if pull == 0.0:
+        return 0.0
+    if diagonal > 0.0:
+        return min(max(pull / diagonal, lower), upper)
+    return upper if pull > 0.0 else lower
+
+
+@compiled
+def risk_and_gap(program, beta, f, b):
+    """Sums of phi_i(z_i), and of what each row adds to primal - dual."""
+    risk, gap = 0.0, 0.0
+    for i in range(len(beta)):
+        phi, part = row_gap(program, beta[i], f[i], b, i)
+        risk += phi
+        gap += part
+    return risk, gap
+
+
+@compiled
+def row_gap(program, beta, f, b, i):
+    """phi_i(z_i), and what row i adds to primal - dual."""
+    kink, D = program.kink[i], program.diagonal[i]
+    z = program.target[i] - f - b
+    best = best_coefficient(z, kink, program.lower[i], program.upper[i], D)
+    phi = best * z - kink * abs(best) - 0.5 * D * best * best
+    if D > 0.0:
+        return phi, phi - beta * z + kink * abs(beta) + 0.5 * D * beta * beta
+    if best * beta < 0.0:
+        return phi, phi - beta * z + kink * abs(beta)
+    pull = z - kink if best + beta > 0.0 else z + kink
+    return phi, (best - beta) * pull  # as a product, which has all its digits
+
+
+def best_intercept(program: Program, e: Array, total: float) -> float:
+    """The b at which sum_i beta_i(e_i - b) = total, for the rows of a program: where their primal is least.
+
+    The middle one if there are several.
+    """
+    return _smooth_intercept(program, e, total) if program.diagonal.any() else _kinked_intercept(program, e, total)
+
+
+def _kinked_intercept(program: Program, e: Array, total: float) -> float:
+    """Where the slope total - sum_i beta_i(b) of the primal turns positive: a step at every break point."""
+    up, down = program.upper > 0.0, program.lower < 0.0
+    points = np.concatenate([(e - program.kink)[up], (e + program.kink)[down]])
+    steps = np.concatenate([program.upper[up], -program.lower[down]])
+    if len(points) == 0:
+        return 0.0
+    order = np.argsort(points, kind="stable")
+    points, slope = points[order], total - program.upper.sum() + np.cumsum(steps[order])
+    flat = 1e-12 * max(float(steps.sum()), abs(total))
+    k = min(int(np.searchsorted(slope, -flat)), len(points) - 1)
+    following = points[min(k + 1, len(points) - 1)]
+    return float(0.5 * (points[k] + following)) if abs(slope[k]) <= flat else float(points[k])
+
+
+def _smooth_intercept(program: Program, e: Array, total: float) -> float:
+    """The root of the slope of a smooth primal, by bisection."""
+    low, high = float((e - program.kink).min()) - 1.0, float((e + program.kink).max()) + 1.0
+    for _ in range(200):
+        b = 0.5 * (low + high)
+        if b in (low, high):
+            break
+        if _sum_of_best(program, e, b) > total:
+            low = b
+        else:
+            high = b
+    return 0.5 * (low + high)
+
+
+@compiled
+def _sum_of_best(program, e, b):
+    total = 0.0
+    for i in range(len(e)):
+        total += best_coefficient(e[i] - b, program.kink[i], program.lower[i], program.upper[i], program.diagonal[i])
+    return total

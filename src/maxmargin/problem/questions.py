@@ -1,0 +1,290 @@
+"""What solvers ask of a problem: each question is one pass over the rows, or over their labels alone.
+
+    P(w) = R(w) + sum_i C_i phi(t_i)      gradient  w + sum_i C_i phi'(t_i) sign_i x_i
+                                          Hessian   I + sum_i D_i x_i x_i',   D_i = C_i phi''(t_i)
+
+A solver that asks nothing else works wherever the rows are: in memory, on disk, in many processes. It knows of them
+their outputs z_i = x_i'w, in vectors that it hands back with its questions; what such a vector is, it leaves to the
+source. Steps are functions of this module, and look at every row once.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin import penalties
+from maxmargin._jit import DENSE_MATH, compiled_lean, generic
+from maxmargin.data.rows import CSR, Array, Dense, add_row, prefetch_row, row_dot, row_norm2, row_size
+from maxmargin.data.source import Block, InMemory, Labels, Pass, RowVector
+from maxmargin.losses import Loss, argument, derivative, second_derivative, sign, value
+from maxmargin.penalties import Penalty
+from maxmargin.problem.gram import gram_effort, gram_shape, gram_step
+from maxmargin.problem.risks import Linearization, Risk, add_rows
+
+_LOOKAHEAD = 4  # rows between asking for a row's cache lines and using them
+
+
+class Evaluation(NamedTuple):
+    """A point, and what one pass tells of it."""
+
+    w: Array
+    outputs: RowVector  # x_i'w; of rows without a cost, zero
+    value: float  # P(w)
+    gradient: Array  # of P; where the penalty is a norm, of the sum of losses alone
+
+
+class Curvatures(NamedTuple):
+    """The second derivatives of the losses, C_i phi''(t_i)."""
+
+    D: RowVector
+    total: float
+    n_curved: int  # rows whose D_i is not zero
+
+
+class Questions:
+    """The questions that passes answer; see `maxmargin.problem.Problem`, which has what they are about."""
+
+    source: InMemory
+    y: RowVector
+    cost: RowVector
+    loss: Loss
+    risk: Risk
+    penalty: Penalty
+    penalize_intercept: bool
+
+    @property
+    def labels(self) -> Labels:
+        """What is known of each row but the row itself."""
+        return Labels(self.y, self.cost, self.loss)
+
+    @property
+    def n_weights(self) -> int:
+        """Length of w: the features, and one more if there is an intercept, for each output."""
+        return self.risk.n_outputs * self.source.n_weights
+
+    @property
+    def has_free_intercept(self) -> bool:
+        """Whether there is an intercept that is not penalised."""
+        return self.source.bias != 0.0 and not self.penalize_intercept
+
+    @property
+    def n_penalized(self) -> int:
+        """How many weights, the first ones, the penalty is over: all, or all but the intercept's."""
+        return self.source.n_features if self.has_free_intercept else self.n_weights
+
+    @cached_property
+    def n_weighted(self) -> int:
+        """Number of rows that have a cost: a pass visits so many."""
+        return int(np.count_nonzero(self.cost))
+
+    @cached_property
+    def total_cost(self) -> float:
+        """sum_i C_i."""
+        return float(self.cost.sum())
+
+    def over_rows(self, step: Any, **arguments: Any) -> Pass:
+        """A pass over the rows; see `maxmargin.data.source`."""
+        return self.source.make_pass(step, self.labels, **arguments)
+
+    def over_labels(self, step: Any, **arguments: Any) -> Pass:
+        """A pass over what is known of each row but the row itself."""
+        return self.source.make_pass(step, self.labels, looks_at_rows=False, **arguments)
+
+    def regularizer(self, w: Array) -> float:
+        """What the penalty adds to P(w)."""
+        return penalties.value(self.penalty, w[: self.n_penalized])
+
+    # ------------------------------------------------------------ at a point
+
+    def outputs(self, w: Array) -> RowVector:
+        """x_i'w of every row; of a risk that has several outputs a row, a line of them."""
+        return self.risk.outputs(self, w)
+
+    def evaluate(self, w: Array) -> Evaluation:
+        """P(w), its gradient, and the outputs x_i'w, in one pass."""
+        done = self.over_rows(_evaluate, shared=[w], writes=[np.float64], sums=[self.n_weights], effort=2.0)
+        gradient = done.sums[0]
+        if not penalties.is_norm(self.penalty):
+            gradient[: self.n_penalized] += w[: self.n_penalized]
+        return Evaluation(w, done.vectors[0], self.regularizer(w) + done.total, gradient)
+
+    def combine(self, p: RowVector) -> Array:
+        """sum_i p_i x_i: what a cutting plane, a subgradient and a change of the dual variables are to w."""
+        return self.risk.combine(self, p)
+
+    def column_squares(self) -> Array:
+        """sum_i C_i x_ij^2 of every column j."""
+        return self.over_rows(_add_column_squares, sums=[self.n_weights]).sums[0]
+
+    # ------------------------------------------------------------ second derivatives
+
+    def curvatures(self, z: RowVector) -> Curvatures:
+        """D_i of every row where outputs are z."""
+        done = self.over_labels(_write_curvatures, reads=[z], writes=[np.float64])
+        return Curvatures(done.vectors[0], *done.total)
+
+    def hessian_product(self, D: RowVector, v: Array) -> Array:
+        """sum_i D_i (x_i'v) x_i; rows whose D_i is zero are not looked at."""
+        return self.over_rows(_add_hessian_product, shared=[v], reads=[D], sums=[self.n_weights], effort=2.0).sums[0]
+
+    def gram(self, D: RowVector, onto: Array | None = None) -> Array:
+        """sum_i D_i x_i x_i', in the upper triangle of a matrix; what is below it means nothing.
+
+        Parameters
+        ----------
+        D : vector with an entry for each row
+            Weights of any sign; rows whose weight is zero are not looked at.
+        onto : ndarray, optional
+            A matrix of this method, which is left as it is, to add the sum to.
+        """
+        out: Any = gram_shape(self.n_weights)
+        if onto is not None:
+            if onto.shape != out:
+                raise ValueError(f"the matrix to add to has shape {onto.shape}; for these rows it is {out}")
+            out = onto.copy()
+        return self.over_rows(gram_step, reads=[D], sums=[out], effort=gram_effort(self.source, D)).sums[0]
+
+    def normal_equations(self, D: RowVector, c: RowVector) -> tuple[Array, Array]:
+        """The matrix sum_i D_i x_i x_i', as from `gram`, and the vector sum_i c_i x_i, in one pass."""
+        sums = [gram_shape(self.n_weights), self.n_weights]
+        matrix, moment = self.over_rows(
+            _add_normal_equations, reads=[D, c], sums=sums, effort=1.0 + gram_effort(self.source, D)
+        ).sums
+        return matrix, moment
+
+    @cached_property
+    def gram_work(self) -> float:
+        """Multiplications that the matrix of all rows takes."""
+        if self.source.is_dense:
+            return self.source.n_rows * self.n_weights * (self.n_weights + 1) / 2.0
+        return self.over_rows(_count_products).total / 2.0
+
+    # ------------------------------------------------------------ along a line; from outputs alone
+
+    def along(self, z: RowVector, dz: RowVector, step: float) -> tuple[float, float]:
+        """First and second derivative of sum_i C_i phi(t_i) by the step, at outputs z + step dz."""
+        return self.over_labels(_slope, shared=[step], reads=[z, dz]).total
+
+    def risk_between(self, z: RowVector, z_t: RowVector, k: float) -> tuple[RowVector, float]:
+        """The outputs z + k (z_t - z), and the risk there."""
+        return self.risk.between(self, z, z_t, k)
+
+    def linearize(self, z: RowVector, z_t: RowVector, k: float) -> Linearization:
+        """The plane  a'w + b  under the risk that touches it where outputs are z + k (z_t - z), a = combine(p)."""
+        return self.risk.linearize(self, z, z_t, k)
+
+
+# ---------------------------------------------------------------- steps over rows
+
+
+@compiled_lean
+def _evaluate(block, w, z, gradient):
+    rows, y, cost, loss = block
+    risk = 0.0
+    for i in range(len(z)):
+        z[i] = 0.0
+        if cost[i] > 0.0:
+            z[i] = row_dot(rows, i, w)
+            t = argument(loss, z[i], y[i])
+            risk += cost[i] * value(loss, t)
+            slope = cost[i] * derivative(loss, t)
+            if slope != 0.0:
+                add_row(rows, i, slope * sign(loss, y[i]), gradient)
+    return risk
+
+
+def _add_hessian_product(block: Block, v: Array, D: Array, out: Array) -> None:
+    which = np.flatnonzero(D)
+    _add_products(block.rows, which, D, v, out)
+
+
+@compiled_lean
+def _add_products(rows, which, D, v, out):
+    for k in range(len(which)):
+        if k + _LOOKAHEAD < len(which):
+            prefetch_row(rows, which[k + _LOOKAHEAD])
+        i = which[k]
+        add_row(rows, i, D[i] * row_dot(rows, i, v), out)
+
+
+def _add_normal_equations(block: Block, D: Array, c: Array, matrix: Array, moment: Array) -> None:
+    gram_step(block, D, matrix)
+    add_rows(block, c, moment)
+
+
+@generic
+def _add_squares(rows, i, scale, out):
+    """Add `scale` times the squares of row i to `out`."""
+    raise TypeError(f"not a row storage: {type(rows).__name__}")
+
+
+@_add_squares.register(Dense, fastmath=DENSE_MATH)
+def _(rows, i, scale, out):
+    n = rows.values.shape[1]
+    for j in range(n):
+        x = np.float64(rows.values[i, j])
+        out[j] += scale * x * x
+    if rows.bias != 0.0:
+        out[n] += scale * rows.bias * rows.bias
+
+
+@_add_squares.register(CSR)
+def _(rows, i, scale, out):
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        x = np.float64(rows.data[p])
+        out[rows.indices[p]] += scale * x * x
+    if rows.bias != 0.0:
+        out[rows.n_features] += scale * rows.bias * rows.bias
+
+
+@compiled_lean
+def _add_column_squares(block, out):
+    for i in range(len(block.y)):
+        if block.cost[i] > 0.0:
+            _add_squares(block.rows, i, block.cost[i], out)
+
+
+@compiled_lean
+def _count_products(block):
+    """Pairs of stored values, each counted twice."""
+    total = 0.0
+    for i in range(len(block.y)):
+        size = row_size(block.rows, i) + (block.rows.bias != 0.0)
+        total += size * (size + 1.0)
+    return total
+
+
+@compiled_lean
+def write_norms2(block, out):
+    """Squared length of every row."""
+    for i in range(len(out)):
+        out[i] = row_norm2(block.rows, i)
+
+
+# ---------------------------------------------------------------- steps over labels
+
+
+@compiled_lean
+def _write_curvatures(labels, z, D):
+    y, cost, loss = labels
+    total, n_curved = 0.0, 0
+    for i in range(len(z)):
+        D[i] = cost[i] * second_derivative(loss, argument(loss, z[i], y[i]))
+        total += D[i]
+        n_curved += D[i] != 0.0
+    return total, n_curved
+
+
+@compiled_lean
+def _slope(labels, step, z, dz):
+    y, cost, loss = labels
+    first, second = 0.0, 0.0
+    for i in range(len(z)):
+        if cost[i] > 0.0:
+            t, dt = argument(loss, z[i] + step * dz[i], y[i]), sign(loss, y[i]) * dz[i]
+            first += cost[i] * derivative(loss, t) * dt
+            second += cost[i] * second_derivative(loss, t) * dt * dt
+    return first, second

@@ -1,0 +1,1 @@
+"""Choosing C: paths of solutions and their plots."""

@@ -1,0 +1,1 @@
+"""Kernel SGD on a budget: the passes, the merging of support vectors, the refit."""

@@ -1,0 +1,1 @@
+"""One variable at a time: dual and primal coordinate descent."""

@@ -1,0 +1,87 @@
+"""Solvers of kernel machines (`maxmargin.problem.kernel_problem`), one method a file; how to choose one by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.solvers.kernel.registry import get, names
+
+if TYPE_CHECKING:
+    from maxmargin.problem.kernel_problem import KernelProblem
+    from maxmargin.solvers.base import Result, Solver
+
+__all__ = ["get", "names", "solve"]
+
+_PASSES = 1000.0  # of plain SMO, where "auto" has come to no end
+_FIRST_TOL = 1e-3  # to which small problems are solved before their active set is tried
+
+
+def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float = 1e-3, **options: Any) -> Result:
+    """Train a kernel machine to a certified relative gap.
+
+    Parameters
+    ----------
+    problem : KernelProblem
+    solver : str or Solver
+        A name from ``names()`` or a solver object. "auto" trains on each distinct row once, with
+        "block_smo", and ends small problems by an active set method (`polish`), which gives them all digits.
+    tol : float
+        Stop when primal - dual <= tol * |primal| is proven.
+    **options
+        `max_iter`, `max_time`, `callbacks`, `start`, `seed`, `checkpoint`, ...: see `maxmargin.solvers.base.run`.
+
+    Returns
+    -------
+    Result
+        `w` and `alpha` are the signed coefficients beta, one a row; ``result.state.intercept`` is the intercept. Of
+        "nystroem" and "fourier", `w` are weights of approximate features and the certificate is that of the
+        approximated problem: see `maxmargin.solvers.kernel.features`.
+
+    Examples
+    --------
+    >>> from maxmargin.problem.kernel_problem import KernelProblem
+    >>> result = solve(KernelProblem([[1.0], [-2.0], [0.5]], [1, -1, -1], kernel="rbf"), "smo", tol=1e-6)
+    >>> result.stop_reason
+    'converged'
+    """
+    from maxmargin.problem.duplicates import merge_duplicates
+    from maxmargin.solvers.base import run
+    from maxmargin.solvers.kernel.polish import MOST_ROWS
+    from maxmargin.solvers.kernel.start import Solution, starting_coefficients
+
+    method = get(solver)
+    if hasattr(method, "solve"):  # by way of a linear machine
+        return method.solve(problem, tol=tol, **options)
+    if solver != "auto":
+        return run(method, problem, tol=tol, **options)  # type: ignore[arg-type]
+    merged = merge_duplicates(problem)
+    smaller = problem if merged is None else merged.problem
+    start = options.pop("start", None)
+    if start is not None and merged is not None:
+        start = merged.contract(starting_coefficients(problem, start))
+    is_small = smaller.n_rows <= MOST_ROWS
+    result = run(method, smaller, tol=max(tol, _FIRST_TOL) if is_small else tol, start=start, **options)  # type: ignore[arg-type]
+    better = _polished(result, smaller, tol) if is_small and result.stop_reason == "converged" else None
+    if is_small and better is None and result.stop_reason == "converged" and result.certificate.relative_gap > tol:
+        result = run(method, smaller, tol=tol, start=result, **options)  # type: ignore[arg-type]
+        better = _polished(result, smaller, tol)
+    result = better or result
+    if is_small and result.stop_reason == "stalled":  # singular systems, such as of rows around the origin
+        limit = min(options.pop("max_iter", None) or _PASSES, _PASSES)
+        other = run(get("smo"), smaller, tol=tol, max_iter=limit, **options)  # type: ignore[arg-type]
+        result = other if other.certificate.gap < result.certificate.gap else result
+    state = result.state
+    if merged is not None:
+        state = Solution(merged.expand(state.beta), state.intercept)
+    return replace(result, w=state.beta, alpha=state.beta, state=state)
+
+
+def _polished(result: Result, problem: KernelProblem, tol: float) -> Result | None:
+    """The result with all its digits, if it can be proven that it then has the gap that was asked for."""
+    from maxmargin.solvers.kernel.polish import polish
+
+    found = polish(problem, result.state.beta, result.certificate.gap)
+    if found is None or found[1].relative_gap > tol:
+        return None
+    return replace(result, state=found[0], certificate=found[1], stop_reason="converged")

@@ -1,0 +1,180 @@
+"""Kernel values among the active rows of block SMO: computed when first used, kept in one arena of memory.
+
+A kept row has its values with all active rows, one after the other. When rows join the active set, kept rows grow by
+their columns; when rows leave it, kept rows are compacted in place. Nothing that is still of use is computed again, and
+no memory is asked for after the beginning: pages that are touched for the first time cost more than the values in them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin._jit import DENSE_MATH, compiled
+from maxmargin.data.rows import Array
+from maxmargin.problem.gram_rows import least_recently_used
+
+_LEAST_BYTES = 1 << 20  # of the arena
+_LEAST_SLOTS = 64  # rows that there must be room for
+_HEADROOM = 1.25  # of the columns, for rows that join
+_TILE = 2048  # columns whose sums stay in the nearest cache
+
+
+class ActiveRows:
+    """The active rows, and those of their kernel rows that have been used.
+
+    Parameters
+    ----------
+    values : KernelValues
+    cache_size : float
+        Megabytes for kernel values.
+    """
+
+    def __init__(self, values: Any, cache_size: float):
+        self.values = values
+        self.arena = np.empty(max(_LEAST_BYTES, int(cache_size * 2**20)) // 4, np.float32)
+        self.rows = np.zeros(0, np.int64)  # the active ones
+        self.stride, self.columns = 64, values.columns(self.rows)
+        self._lay_out(np.zeros(0, np.int64), 0)
+
+    @property
+    def most(self) -> int:
+        """How many rows may be active."""
+        return len(self.arena) // _LEAST_SLOTS - 16
+
+    @property
+    def n_slots(self) -> int:
+        """How many kernel rows there is room for."""
+        return len(self.arena) // self.stride
+
+    def _lay_out(self, owner: Array, width: int) -> None:
+        """Begin with the kernel rows of positions `owner` in the first slots."""
+        if width > self.stride or self.stride > 3 * max(width, 64):
+            self.stride = min(-(-int(_HEADROOM * width + 64) // 16) * 16, max(self.most, width) + 16)
+        self.matrix = self.arena[: self.n_slots * self.stride].reshape(self.n_slots, self.stride)
+        self.slot = np.full(width, -1, np.int64)
+        self.slot[owner] = np.arange(len(owner))
+        self.owner, self.used = np.full(self.n_slots, -1, np.int64), np.zeros(self.n_slots, np.int64)
+        self.owner[: len(owner)] = owner
+        self.clock = 1
+
+    def change(self, rows: Array) -> None:
+        """Let exactly these rows be active."""
+        place = np.full(self.values.n_rows, -1, np.int64)
+        place[rows] = 0
+        stay = place[self.rows] == 0  # of the present ones
+        joined = rows[~np.isin(rows, self.rows[stay], assume_unique=True)] if stay.any() else rows
+        staying = np.flatnonzero(stay)
+        kept = self.owner[(self.owner >= 0)]
+        kept = kept[stay[kept]]
+        slots = np.sort(self.slot[kept])
+        owner = (np.cumsum(stay) - 1)[self.owner[slots]]
+        width = len(staying) + len(joined)
+        old_stride = self.stride
+        if len(staying) < len(self.rows) or len(slots) < int(slots[-1] + 1 if len(slots) else 0):
+            _compact(self.arena, slots, staying, old_stride)
+        self._lay_out(np.zeros(0, np.int64), width)
+        n_kept = min(len(owner), self.n_slots - 1)
+        owner = owner[:n_kept]
+        if self.stride != old_stride and n_kept:
+            _spread(self.arena, n_kept, len(staying), old_stride, self.stride)
+        self._lay_out(owner, width)
+        self.rows = np.concatenate([self.rows[staying], joined])
+        if len(joined) and n_kept:
+            self.values.block(
+                self.rows[owner], self.values.columns(joined), self.matrix, np.arange(n_kept), len(staying)
+            )
+        self.columns = self.values.columns(self.rows)
+
+    def slots(self, block: Array) -> Array:
+        """Where in `matrix` the kernel rows of these positions are, computed if they are missing."""
+        self.clock += 1
+        slots = self.slot[block]
+        self.used[slots[slots >= 0]] = self.clock
+        missing = block[slots < 0]
+        if len(missing):
+            free = least_recently_used(self.used, self.owner, len(missing))
+            gone = self.owner[free]
+            self.slot[gone[gone >= 0]] = -1
+            self.values.block(self.rows[missing], self.columns, self.matrix, free)
+            self.slot[missing], self.owner[free], self.used[free] = free, missing, self.clock
+        return self.slot[block]
+
+    def gram(self, block: Array, slots: Array, out: Array) -> Array:
+        """The kernel matrix of a block."""
+        if self.values.is_cheap:
+            self.values.block(self.rows[block], self.values.columns(self.rows[block]), out, np.arange(len(block)))
+        else:
+            _gather(self.matrix, slots, block, out)
+        return out
+
+    def add(self, slots: Array, change: Array, f: Array) -> None:
+        """Add to the outputs f of the active rows what a change of coefficients does to them."""
+        _add_rows(self.matrix, slots, change.astype(np.float32), f)
+
+
+@compiled
+def _compact(arena, slots, columns, stride):
+    """Bring kept columns of kept rows to the front, in place: nothing is written before it has been read."""
+    for r in range(len(slots)):
+        source, target = slots[r] * stride, r * stride
+        for c in range(len(columns)):
+            arena[target + c] = arena[source + columns[c]]
+
+
+@compiled
+def _spread(arena, n, width, old, new):
+    """Give n rows another distance from each other."""
+    if new < old:
+        for r in range(n):
+            for c in range(width):
+                arena[r * new + c] = arena[r * old + c]
+    else:
+        for r in range(n - 1, -1, -1):
+            for c in range(width - 1, -1, -1):
+                arena[r * new + c] = arena[r * old + c]
+
+
+@compiled
+def _gather(matrix, slots, block, out):
+    for r in range(len(slots)):
+        row, target = matrix[slots[r]], out[r]
+        for c in range(len(block)):
+            target[c] = row[np.uint64(block[c])]
+
+
+@compiled(fastmath=DENSE_MATH)
+def _add_rows(matrix, slots, change, f):
+    """f += sum_s change[s] matrix[slots[s]], tile by tile, eight rows at a time."""
+    sums = np.empty(_TILE, np.float32)
+    for begin in range(0, len(f), _TILE):
+        width = min(_TILE, len(f) - begin)
+        sums[:width] = np.float32(0.0)
+        s = 0
+        while s + 8 <= len(slots):
+            k0, k1 = matrix[slots[s], begin : begin + width], matrix[slots[s + 1], begin : begin + width]
+            k2, k3 = matrix[slots[s + 2], begin : begin + width], matrix[slots[s + 3], begin : begin + width]
+            k4, k5 = matrix[slots[s + 4], begin : begin + width], matrix[slots[s + 5], begin : begin + width]
+            k6, k7 = matrix[slots[s + 6], begin : begin + width], matrix[slots[s + 7], begin : begin + width]
+            c0, c1, c2, c3 = change[s], change[s + 1], change[s + 2], change[s + 3]
+            c4, c5, c6, c7 = change[s + 4], change[s + 5], change[s + 6], change[s + 7]
+            for j in range(width):
+                sums[j] += (
+                    c0 * k0[j]
+                    + c1 * k1[j]
+                    + c2 * k2[j]
+                    + c3 * k3[j]
+                    + c4 * k4[j]
+                    + c5 * k5[j]
+                    + c6 * k6[j]
+                    + c7 * k7[j]
+                )
+            s += 8
+        while s < len(slots):
+            k0, c0 = matrix[slots[s], begin : begin + width], change[s]
+            for j in range(width):
+                sums[j] += c0 * k0[j]
+            s += 1
+        for j in range(width):
+            f[begin + j] += sums[j]

@@ -1,0 +1,119 @@
+"""Pegasos with kernels: stochastic sub-gradient steps on an expansion.
+
+    min_w  1/2 |w|^2 + sum_i C_i max(0, 1 - y_i <w, phi(x_i)>),      phi with a constant feature for the intercept
+
+Shalev-Shwartz, Singer, Srebro: Pegasos: primal estimated sub-gradient solver for SVM, ICML 2007, section 4; survey of
+Menon 2009, algorithm 2 and section 4.3.2. Divided by C n this is lambda/2 |w|^2 + 1/n sum_i loss_i, lambda = 1 / (C n).
+
+A step takes k random rows, with outputs of the present w, and adds those that violate their margin:
+
+    w_{t+1} = (1 - 1/t) w_t + 1/(lambda t k) sum_violators y_i phi(x_i)
+
+The factors (1 - 1/t) multiply to 1/t, so that w_T = 1/(lambda T k) sum_i n_i y_i phi(x_i), where n_i counts how often
+row i was added: nothing is ever rescaled.
+
+Paper -> code: k -> batch_size, T -> n_steps, n_i -> counts.
+
+What differs: rows are visited in random permutations rather than drawn with replacement, which keeps n_i C n / (T k)
+below C after whole passes. The coefficients returned are drawn into the box where they exceed it, so that they are a
+dual point as well and the certificate needs nothing else. There is no projection onto the ball of radius
+1/sqrt(lambda), which the authors later found to be of no use. The intercept is penalised (``penalize_intercept=True``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from maxmargin import losses
+from maxmargin.data.rows import Array
+from maxmargin.problem import Certificate
+from maxmargin.problem.kernel_problem import KernelProblem
+from maxmargin.solvers.base import Goal, Report, Solver
+
+_ROWS_OF_UPDATE = 2048
+
+
+class PegasosState(NamedTuple):
+    """How often each row was added, and the position in the present permutation."""
+
+    beta: Array
+    counts: Array
+    order: Array
+    position: int
+    n_steps: int
+    seed: int
+    n_permutations: int
+
+    @property
+    def intercept(self) -> float:
+        """The intercept, which is penalised: the sum of the coefficients."""
+        return float(self.beta.sum())
+
+    @property
+    def w(self) -> Array:
+        """The coefficients."""
+        return self.beta
+
+    @property
+    def alpha(self) -> Array:
+        """The coefficients."""
+        return self.beta
+
+
+@dataclass(frozen=True)
+class KernelPegasos(Solver):
+    """Stochastic sub-gradient descent with step 1 / (lambda t) on a kernel expansion.
+
+    Parameters
+    ----------
+    batch_size : int
+        Rows of a step.
+    """
+
+    batch_size: int = 32
+
+    name: ClassVar[str] = "kernel_pegasos"
+    losses: ClassVar[tuple[type, ...]] = (losses.Hinge,)
+    takes_free_intercept: ClassVar[bool] = False
+    max_passes: ClassVar[float] = 20.0
+    check_every: ClassVar[float] = 5.0
+    accuracy: ClassVar[float] = 0.1
+
+    def init_state(self, problem: KernelProblem, seed: int | None = 0, start: Any = None) -> PegasosState:  # type: ignore[override]
+        """At zero: the first steps forget any other start."""
+        usable = np.flatnonzero(problem.cost > 0.0)
+        zeros = np.zeros(problem.n_rows)
+        return PegasosState(zeros, zeros.copy(), usable, len(usable), 0, seed or 0, 0)
+
+    def update(self, problem: KernelProblem, state: PegasosState, goal: Goal) -> PegasosState:  # type: ignore[override]
+        """Steps over some thousand rows."""
+        n = len(state.order)
+        for _ in range(max(1, min(_ROWS_OF_UPDATE, n) // self.batch_size)):
+            if state.position >= n:
+                rng = np.random.default_rng([state.seed, state.n_permutations])
+                state.order[:] = rng.permutation(state.order)
+                state = state._replace(position=0, n_permutations=state.n_permutations + 1)
+            batch = state.order[state.position : state.position + self.batch_size]
+            support = np.flatnonzero(state.counts)
+            scale = n / max(1, state.n_steps * self.batch_size)
+            coefficients = scale * (problem.cost * problem.y * state.counts)[support]
+            f = problem.values.apply(batch, support, coefficients) + coefficients.sum()
+            state.counts[batch[problem.y[batch] * f < 1.0]] += 1.0
+            state = state._replace(position=state.position + len(batch), n_steps=state.n_steps + 1)
+        share = np.minimum(state.counts * n / (state.n_steps * self.batch_size), 1.0)
+        state.beta[:] = problem.cost * problem.y * share
+        return state
+
+    def report(self, problem: KernelProblem, state: PegasosState, goal: Goal) -> Report:  # type: ignore[override]
+        """Passes over the rows."""
+        n = len(state.order)
+        passes = max(0, state.n_permutations - 1) + (state.position / n if state.n_permutations else 0.0)
+        counters = {"n_support": np.count_nonzero(state.beta), "kernel_values": problem.values.n_values}
+        return Report(passes, np.nan, np.nan, False, counters)
+
+    def certificate(self, problem: KernelProblem, state: PegasosState) -> Certificate:  # type: ignore[override]
+        """Bounds in float64 over all rows."""
+        return problem.certificate(state.beta)

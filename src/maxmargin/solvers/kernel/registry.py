@@ -1,0 +1,43 @@
+"""Kernel solvers by name; imported when they are asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from maxmargin.solvers.base import Solver
+
+_SOLVERS = {  # name: (module, class); imported when asked for
+    "auto": ("block_smo", "BlockSMO"),
+    "block_smo": ("block_smo", "BlockSMO"),
+    "smo": ("smo", "SMO"),
+    "svmlight": ("svmlight", "SVMLight"),
+    "cvm": ("cvm", "CVM"),
+    "bvm": ("cvm", "BVM"),
+    "kernel_pegasos": ("kernel_pegasos", "KernelPegasos"),
+    "norma": ("norma", "NORMA"),
+    "nystroem": ("features", "Nystroem"),
+    "fourier": ("features", "Fourier"),
+}
+
+
+def names() -> list[str]:
+    """Names of all kernel solvers; "auto" is the first."""
+    return list(_SOLVERS)
+
+
+def get(solver: str | Solver) -> Solver:
+    """The kernel solver of this name, or the solver object itself.
+
+    Examples
+    --------
+    >>> get("smo")
+    SMO(shrinking=True)
+    """
+    if not isinstance(solver, str):
+        return solver
+    if solver not in _SOLVERS:
+        raise ValueError(f"unknown kernel solver {solver!r}; choose one of {', '.join(names())}")
+    module, name = _SOLVERS[solver]
+    return getattr(importlib.import_module(f"maxmargin.solvers.kernel.{module}"), name)()

@@ -1,0 +1,50 @@
+"""A weighted Gram matrix that is kept from step to step: only rows whose weight has changed are looked at again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.data.rows import Array
+from maxmargin.data.source import RowVector
+from maxmargin.problem import Problem
+
+_DIGITS = 1e-6  # share of the largest trace so far below which rows that were taken away have left too much rounding
+
+
+class Matrix(NamedTuple):
+    """sum_i D_i x_i x_i' over the rows; empty where there is none."""
+
+    gram: Array  # its upper triangle
+    largest: float  # trace since it was built
+
+
+class Change(NamedTuple):
+    """New weights of rows: by how much they differ from those of the matrix."""
+
+    by: RowVector
+    n_changed: int
+    n_weights: int  # that are not zero
+
+
+def no_matrix() -> Matrix:
+    """Before anything is summed."""
+    return Matrix(np.zeros((0, 0)), 0.0)
+
+
+def is_there(matrix: Matrix) -> bool:
+    """Whether there is a matrix."""
+    return len(matrix.gram) > 0
+
+
+def changed(problem: Problem, matrix: Matrix, change: Change, weights: Callable[[], RowVector]) -> Matrix:
+    """The matrix with its new weights; from nothing, if that is less work or rounding has grown too large."""
+    if is_there(matrix) and change.n_changed < change.n_weights:
+        gram = problem.gram(change.by, onto=matrix.gram) if change.n_changed else matrix.gram
+        trace = float(np.trace(gram))
+        if trace > _DIGITS * matrix.largest:
+            return Matrix(gram, max(trace, matrix.largest))
+    gram = problem.gram(weights())
+    return Matrix(gram, float(np.trace(gram)))

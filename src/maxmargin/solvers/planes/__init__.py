@@ -1,0 +1,1 @@
+"""Cutting planes: OCAS, CPA, BMRM, SVM-perf, and structured risks."""

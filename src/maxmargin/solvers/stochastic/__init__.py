@@ -1,0 +1,1 @@
+"""One row at a time: SGD, Pegasos, SGD-QN, FOLOS, online L-BFGS."""

@@ -1,0 +1,1 @@
+"""Plain first- and second-order descent, as the survey compares them."""

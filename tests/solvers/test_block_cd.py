@@ -1,0 +1,76 @@
+"""Coordinate descent by blocks: the paper's iterates, and the same answer as other methods, in memory and on disk."""
+
+import itertools
+
+import naive
+import numpy as np
+import pytest
+import samples
+
+import maxmargin
+from maxmargin import LinearSVC, Problem, solve
+from maxmargin.data.rows import as_rows
+from maxmargin.data.source import InMemory
+from maxmargin.solvers.coordinate.block_cd import BlockCD
+
+BORDERS = [0, 30, 30, 55, 100]
+
+
+def sample(loss="hinge", n_rows=100, n_features=6):
+    X, y = samples.sample(loss, n_rows=n_rows, n_features=n_features)
+    weight = np.ones(n_rows)
+    weight[30:55] = 0.0  # a block without any weight
+    return X, y, weight
+
+
+def in_blocks(X, storage="dense"):
+    parts = [X[a:b] for a, b in itertools.pairwise(BORDERS)]
+    return InMemory(tuple(as_rows(samples.csr(part) if storage == "csr" else part)[0] for part in parts))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("sweeps", [1, 3])
+def test_every_outer_iteration_is_that_of_a_naive_version(loss, sweeps):
+    X, y, weight = sample(loss)
+    problem = Problem(in_blocks(X), y, 0.7, loss, sample_weight=weight)
+    oracle = naive.block_cd(X, y, problem.cost, problem.loss, seed=5, borders=BORDERS, sweeps=sweeps)
+    for passes, (w, alpha) in enumerate(itertools.islice(oracle, 5), start=1):
+        result = solve(problem, BlockCD(sweeps=sweeps), tol=0.0, max_iter=passes, seed=5)
+        np.testing.assert_allclose(result.w, w, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(result.alpha, alpha, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_the_optimum_is_that_of_all_rows_at_once(storage):
+    X, y, weight = sample()
+    found = solve(Problem(in_blocks(X, storage), y, 0.7, "hinge", sample_weight=weight), "block_cd", tol=1e-7)
+    expected = solve(Problem(X, y, 0.7, "hinge", sample_weight=weight), "dual_cd", tol=1e-7)
+    assert found.stop_reason == "converged"
+    assert found.certificate.primal == pytest.approx(expected.certificate.primal, rel=3e-7)
+
+
+def test_on_disk_it_has_the_bits_of_memory(tmp_path):
+    X, y, _ = sample()
+    store = maxmargin.pack(samples.csr(X), tmp_path / "s", y=y, block_size=2000)
+    assert store.n_blocks >= 3
+    parts = tuple(as_rows(samples.csr(X[a:b]), 1.0)[0] for a, b in itertools.pairwise(store.first_rows))
+    found = [
+        solve(Problem(source, y, 0.7, "hinge"), "block_cd", tol=1e-6) for source in (InMemory(parts), store.source(1.0))
+    ]
+    assert found[0].w.tobytes() == found[1].w.tobytes()
+    assert found[0].certificate == found[1].certificate
+    model = LinearSVC(loss="hinge", solver="block_cd", C=0.7, tol=1e-6).fit(store)
+    assert model.certificate_ == found[0].certificate
+
+
+def test_a_run_goes_on_from_its_checkpoint(tmp_path):
+    X, y, _ = sample()
+    problem = Problem(in_blocks(X), y, 0.7, "hinge")
+    whole = solve(problem, "block_cd", tol=1e-8)
+    solve(problem, "block_cd", tol=1e-8, max_iter=5, checkpoint=tmp_path / "state")
+    assert solve(problem, "block_cd", tol=1e-8, checkpoint=tmp_path / "state").w.tobytes() == whole.w.tobytes()
+
+
+def test_bad_sweeps():
+    with pytest.raises(ValueError, match="sweeps must be at least 1"):
+        BlockCD(sweeps=0)

@@ -1,0 +1,214 @@
+"""Rows on a Dask cluster: the same bits as in memory, whatever happens to the workers."""
+
+import os
+import signal
+import threading
+
+import dask_steps
+import numpy as np
+import pytest
+import samples
+
+import maxmargin
+from maxmargin import Problem, losses, solve, solvers
+from maxmargin.data.rows import as_rows
+from maxmargin.data.source import InMemory, Labels
+
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+from dask import delayed  # noqa: E402
+
+from maxmargin.dask import LinearSVC, LinearSVR  # noqa: E402
+from maxmargin.dask import source as module  # noqa: E402
+from maxmargin.dask.partitions import make_source  # noqa: E402
+
+CASES = [
+    (name, next(loss for loss in losses.names() if isinstance(losses.get(loss), solvers.get(name).losses)))
+    for name in solvers.names()
+    if solvers.get(name).access == "passes"
+]
+BORDERS = [0, 70, 70, 71, 200, 300]  # an empty partition, and one of a single row
+
+
+@pytest.fixture(scope="module")
+def client():
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    )
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def sample(storage="dense", n_classes=2):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5)) * (rng.random((300, 5)) < 0.7)
+    y = (X @ rng.normal(size=(5, n_classes)) + 0.5 * rng.normal(size=(300, n_classes))).argmax(axis=1)
+    return (samples.csr(X) if storage == "csr" else X), y
+
+
+def in_parts(X):
+    return [X[a:b] for a, b in zip(BORDERS, BORDERS[1:])]  # noqa: RUF007 - of a list that is short
+
+
+def both(client, storage, bias=1.0):
+    """The same partitions in memory and on the cluster, and labels."""
+    X, y = sample(storage)
+    signs = np.where(y == 1, 1.0, -1.0)
+    chunks = [delayed(part) for part in in_parts(X)]
+    on_dask, _, _ = make_source(client, chunks, signs, None, bias)
+    return on_dask, InMemory(tuple(as_rows(part, bias)[0] for part in in_parts(X))), signs
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize(("solver", "loss"), CASES)
+def test_the_same_bits_as_in_memory(client, solver, loss, storage):
+    on_dask, in_memory, y = both(client, storage)
+    found = [solve(Problem(source, y, 0.7, loss), solver, tol=1e-6) for source in (in_memory, on_dask)]
+    assert found[0].w.tobytes() == found[1].w.tobytes()
+    assert found[0].certificate == found[1].certificate
+    assert found[1].certificate.relative_gap <= 1e-6
+    assert found[0].passes == found[1].passes
+
+
+def test_large_sums_are_added_on_the_workers_in_the_same_order(client, monkeypatch):
+    on_dask, in_memory, y = both(client, "dense")
+    here = Problem(in_memory, y, 0.7, "squared_hinge")
+    there = Problem(on_dask, y, 0.7, "squared_hinge")
+    w, p = np.linspace(-1.0, 1.0, 6), np.sin(np.arange(300.0))
+    monkeypatch.setattr(module, "_MUCH", 1)
+    assert there.evaluate(w).gradient.tobytes() == here.evaluate(w).gradient.tobytes()
+    upper = np.triu_indices(6)
+    onto = here.gram(np.ones(300))
+    np.testing.assert_array_equal(there.gram(p, onto=onto)[upper], here.gram(p, onto=onto)[upper])
+
+
+# ---------------------------------------------------------------- violence
+
+
+class Killer:
+    """Kills workers, one after the other, at certain iterations of a fit."""
+
+    def __init__(self, client, at):
+        self.client, self.at, self.n, self.killed = client, set(at), 0, []
+
+    def __call__(self, progress):
+        self.n += 1
+        if self.n in self.at:
+            pids = self.client.run(os.getpid)
+            pid = pids[sorted(pids)[len(self.killed) % len(pids)]]
+            os.kill(pid, signal.SIGKILL)
+            self.killed.append(pid)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_killed_worker_changes_nothing(client):
+    on_dask, in_memory, y = both(client, "csr")
+    killer = Killer(client, at=[2, 4])
+    expected = solve(Problem(in_memory, y, 50.0, "logistic"), "tron", tol=1e-9)
+    found = solve(Problem(on_dask, y, 50.0, "logistic"), "tron", tol=1e-9, callbacks=[killer])
+    assert len(killer.killed) == 2
+    assert found.w.tobytes() == expected.w.tobytes()
+    assert found.certificate == expected.certificate
+    assert found.passes == expected.passes
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_worker_killed_in_the_middle_of_a_pass(client):
+    on_dask, _, y = both(client, "dense")
+    pids = client.run(os.getpid)
+    timer = threading.Timer(0.3, os.kill, [min(pids.values()), signal.SIGKILL])
+    timer.start()
+    done = on_dask.make_pass(dask_steps.slow_step, Labels(y, np.ones(300), None), writes=[np.float64], sums=[1])
+    timer.join()
+    np.testing.assert_array_equal(done.vectors[0], 2.0 * y)
+    assert done.total == 300
+    assert done.sums[0][0] == y.sum()
+
+
+def test_an_interrupt_ends_a_pass(client):
+    on_dask, _, y = both(client, "dense")
+    interrupt = threading.Event()
+    result = solve(
+        Problem(on_dask, y, 50.0, "logistic"),
+        "tron",
+        tol=1e-12,
+        interrupt=interrupt,
+        callbacks=[lambda progress: interrupt.set()],
+    )
+    assert result.stop_reason == "interrupted"
+    assert np.isfinite(result.certificate.primal)
+
+
+# ---------------------------------------------------------------- estimators
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_classifier_on_dask_arrays(client, n_classes):
+    X, y = sample(n_classes=n_classes)
+    names = np.array(["a", "b", "c"])[y]
+    dX, dy = da.from_array(X, chunks=(77, 2)), da.from_array(names, chunks=100)
+    model = LinearSVC(tol=1e-8, loss="logistic").fit(dX, dy, client=client)
+    expected = maxmargin.LinearSVC(tol=1e-8, loss="logistic", solver="tron").fit(X, names)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-3, atol=1e-5)
+    assert model.classes_.tolist() == expected.classes_.tolist()
+    predicted = model.predict(dX)
+    assert hasattr(predicted, "compute")
+    np.testing.assert_array_equal(predicted.compute(), expected.predict(X))
+    values = model.decision_function(dX)
+    assert values.shape == expected.decision_function(X).shape
+    np.testing.assert_allclose(values.compute(), expected.decision_function(X), rtol=1e-3, atol=1e-4)
+    assert model.score(dX, dy) == expected.score(X, names)
+
+
+def test_unknown_chunk_sizes_empty_chunks_and_weights(client, tmp_path):
+    X, y = sample()
+    keep = X[:, 0] >= 0.0
+    keep[:100] = False  # the first chunk is empty
+    dX = da.from_array(X, chunks=(100, 5))
+    dX = dX[da.from_array(keep, chunks=100)]
+    assert np.isnan(dX.shape[0])
+    weight = np.linspace(0.0, 1.0, keep.sum())
+    model = LinearSVC(tol=1e-8).fit(dX, y[keep], weight, client=client)
+    expected = maxmargin.LinearSVC(tol=1e-8, solver="tron").fit(X[keep], y[keep], weight)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-3, atol=1e-5)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(maxmargin.load(tmp_path / "m").predict(X), model.predict(X))
+
+
+def test_dataframes(client):
+    dd = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    X, y = sample()
+    table = dd.from_pandas(pandas.DataFrame(X, columns=list("abcde")).assign(y=y), npartitions=3)
+    model = LinearSVC(tol=1e-8).fit(table[list("abcde")], table["y"], client=client)
+    expected = maxmargin.LinearSVC(tol=1e-8, solver="tron").fit(X, y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-3, atol=1e-5)
+    np.testing.assert_array_equal(model.predict(table[list("abcde")]).compute(), expected.predict(X))
+
+
+def test_delayed_chunks_with_their_labels_and_a_store(client, tmp_path):
+    X, _ = sample("csr")
+    target = X @ np.arange(5.0) + 0.1 * np.sin(np.arange(300.0))
+    options = {"loss": "squared_epsilon_insensitive", "tol": 1e-8}
+    expected = maxmargin.LinearSVR(solver="tron", **options).fit(X, target)
+    chunks = [delayed((a, b)) for a, b in zip(in_parts(X), in_parts(target))]
+    store = maxmargin.pack(X, tmp_path / "s", y=target, block_size=4000)
+    assert store.n_blocks > 2
+    for data in (chunks, store):
+        model = LinearSVR(**options).fit(data, client=client)
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-4, atol=1e-6)
+    assert model.score(X, target) == pytest.approx(expected.score(X, target), rel=1e-6)
+
+
+def test_mistakes_are_told(client):
+    X, y = sample()
+    with pytest.raises(TypeError, match=r"maxmargin\.LinearSVC"):
+        LinearSVC().fit(X, y, client=client)
+    with pytest.raises(ValueError, match="X has 300 rows, but y has 3"):
+        LinearSVC().fit(da.from_array(X, chunks=100), y[:3], client=client)
+    with pytest.raises(ValueError, match="different numbers of features"):
+        LinearSVC().fit([delayed(X), delayed(X[:, :2])], np.r_[y, y], client=client)
+    with pytest.raises(ValueError, match="'dual_cd' does not take these rows"):
+        LinearSVC(solver="dual_cd").fit(da.from_array(X, chunks=100), y, client=client)
+    with pytest.raises(ValueError, match="must be a function of its module"):
+        both(client, "dense")[0].make_pass(lambda block: 0, Labels(y, y, None))

@@ -1,0 +1,78 @@
+"""The site's pages and the gallery, as far as it can be told without building them."""
+
+import ast
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import maxmargin
+from maxmargin.cli import main
+from maxmargin.data.generators import make_dense
+
+ROOT = Path(__file__).parents[1]
+MADE = {"_build", "_templates", "gallery", "generated"}
+PAGES = sorted(path for path in (ROOT / "docs").rglob("[a-z]*.rst") if not MADE & set(path.parts))
+SCRIPTS = sorted((ROOT / "examples").glob("plot_*.py"))
+API = (ROOT / "docs" / "api" / "index.rst").read_text()
+
+
+def commands(page):
+    """The shell commands of a page, in order."""
+    for block in re.findall(r"^\.\. code-block:: console\n\n((?:   .*\n|\n)+)", page.read_text(), flags=re.M):
+        for line in block.splitlines():
+            if line.strip():
+                assert line.startswith("   $ maxmargin "), f"{page}: {line}"
+                yield shlex.split(line.strip()[2:])[1:]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if list(commands(page))], ids=lambda page: page.stem)
+def test_commands_on_a_page_work(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X, y = make_dense(n_rows=300, n_features=6)
+    maxmargin.save_svmlight("train.svm", X[:200], y[:200])
+    maxmargin.save_svmlight("test.svm", X[200:], y[200:])
+    for command in commands(page):
+        assert main(command) == 0, (command, capsys.readouterr().err)
+
+
+def test_the_api_reference_is_complete():
+    listed = set(re.findall(r"^   ([\w.]+)$", API, flags=re.M))
+    public = set(maxmargin.__all__) - {"__version__"}
+    modules = {name for name in public if type(getattr(maxmargin, name)).__name__ == "module"}
+    assert public - modules <= listed
+    assert all(any(name.startswith(f"{module}.") for name in listed) for module in modules)
+
+
+def listed():
+    """Every object of the API reference, by name."""
+    for name in set(re.findall(r"^   ([\w.]+)$", API, flags=re.M)) - {"solvers"}:
+        module, _, attribute = f"maxmargin.{name}".rpartition(".")
+        yield name, getattr(importlib.import_module(module), attribute)
+
+
+def test_everything_in_the_reference_has_an_example():
+    assert [name for name, thing in listed() if ">>>" not in (thing.__doc__ or "")] == []
+
+
+def test_there_is_a_gallery():
+    assert len(SCRIPTS) >= 12
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_gallery_scripts_have_a_title_and_a_picture(script):
+    text = script.read_text()
+    title, underline, *_ = ast.get_docstring(ast.parse(text)).splitlines()
+    assert underline == "=" * len(title)
+    assert "plt." in text
+
+
+def test_every_page_is_in_a_table_of_contents():
+    named = set()
+    for page in PAGES:
+        for block in re.findall(r"\.\. toctree::\n(?:   :.*\n)*\n((?:   .*\n)+)", page.read_text()):
+            named |= {(page.parent / line.strip()).resolve() for line in block.splitlines()}
+    own = {page.resolve().with_suffix("") for page in PAGES}
+    assert own - {ROOT / "docs" / "index", ROOT / "docs" / "api" / "solvers"} <= named

@@ -1,0 +1,114 @@
+"""What `_jit.py` takes from Numba beyond its public interface, by name.
+
+A Numba without one of these fails here first, and says which. Before the upper bound in pyproject.toml is raised, this
+file and `test_jit.py` must pass with the new version.
+"""
+
+import inspect
+import itertools
+
+import numba
+import numpy as np
+import pytest
+from numba.core import cgutils, config, serialize, sigutils, types
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+
+from maxmargin._jit import JIT_DISABLED, compiled, compiled_lean
+
+needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="dispatchers exist only where code is compiled")
+
+
+@compiled
+def total(x):
+    result = 0.0
+    for i in range(x.shape[0]):
+        result += x[i]
+    return result
+
+
+@compiled_lean
+def lean_total(x):
+    result = 0.0
+    for i in range(x.shape[0]):
+        result += x[i]
+    return result
+
+
+def changed(what):
+    return f"numba {numba.__version__} has changed {what}, which maxmargin._jit uses: see tests/test_numba_internals.py"
+
+
+def test_compilations_are_numbered_by_one_counter(monkeypatch):
+    assert isinstance(getattr(FunctionIdentity, "_unique_ids", None), itertools.count), changed(
+        "FunctionIdentity._unique_ids"
+    )
+    monkeypatch.setattr(FunctionIdentity, "_unique_ids", itertools.count(12345))
+    identity = FunctionIdentity.from_function(lambda: None)
+    assert identity.unique_id == 12345, changed("the use of FunctionIdentity._unique_ids")
+
+
+def test_a_cache_has_the_methods_that_ours_implements():
+    assert _Cache.__abstractmethods__ == {
+        "cache_path", "load_overload", "save_overload", "enable", "disable", "flush"
+    }, changed("the methods of caching._Cache")  # fmt: skip
+
+
+@needs_jit
+def test_a_compiled_function_can_be_taken_apart_and_put_together():
+    total(np.ones(3))
+    (code,) = total.overloads.values()
+    assert next(iter(inspect.signature(CompileResult._rebuild).parameters)) == "target_context", changed(
+        "CompileResult._rebuild"
+    )
+    assert code.library.has_dynamic_globals is False, changed("CodeLibrary.has_dynamic_globals")
+    again = CompileResult._rebuild(code.target_context, *code._reduce())
+    assert again.entry_point(np.ones(5)) == 5.0, changed("CompileResult._reduce")
+    assert serialize.dumps(code._reduce()), changed("serialize.dumps")
+    assert isinstance(repr(code.codegen.magic_tuple()), str), changed("Codegen.magic_tuple")
+
+
+@needs_jit
+def test_a_dispatcher_asks_its_cache():
+    calls = []
+
+    class Recorder(_Cache):
+        cache_path = None
+
+        def load_overload(self, sig, target_context):
+            calls.append(("load", sigutils.normalize_signature(sig)[0]))
+
+        def save_overload(self, sig, cres):
+            calls.append(("save", sigutils.normalize_signature(sig)[0]))
+
+        def enable(self): ...
+        def disable(self): ...
+        def flush(self): ...
+
+    dispatcher = numba.njit(lambda x: x + 1.0)
+    assert hasattr(dispatcher, "_cache"), changed("Dispatcher._cache")
+    dispatcher._cache = Recorder()
+    assert dispatcher(1.0) == 2.0
+    assert calls == [("load", (types.float64,)), ("save", (types.float64,))], changed("the use of Dispatcher._cache")
+
+
+@needs_jit
+def test_reference_counts_can_be_left_out():
+    """Without `_nrt` the option would do nothing, and loops over rows would be several times slower."""
+    x = np.ones(4)
+    assert lean_total(x) == total(x) == 4.0
+    with_counts, without = ("NRT_decref" in next(iter(f.inspect_llvm().values())) for f in (total, lean_total))
+    assert with_counts, changed("the name of the function that counts references")
+    assert not without, changed('the option "_nrt"')
+
+
+def test_tags_and_settings_are_where_they_were():
+    assert issubclass(types.NamedTuple, types.BaseNamedTuple), changed("types.BaseNamedTuple")
+    assert issubclass(types.BaseNamedTuple, types.BaseTuple), changed("types.BaseTuple")
+    assert hasattr(types.NamedTuple([types.float64], type("Tag", (tuple,), {"_fields": ("x",)})), "instance_class"), (
+        changed("NamedTuple.instance_class")
+    )
+    for name in ("DISABLE_JIT", "CACHE_DIR", "OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT"):
+        assert hasattr(config, name), changed(f"config.{name}")
+    assert callable(cgutils.get_or_insert_function), changed("cgutils.get_or_insert_function")
