@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import kernel
+from maxmargin._jit import compiled
 from maxmargin._random import shuffle
-from maxmargin.solvers._budget_maintenance import (
-    MERGES,
+from maxmargin.problem.budget_problem import BudgetProblem
+from maxmargin.solvers.budget.budget_sgd import Budget, BudgetSGD, Constants, Reached, Span, steps
+from maxmargin.solvers.budget.maintenance import (
     _best_partner,
     _merge,
     _row_of_vector,
@@ -26,8 +27,7 @@ from maxmargin.solvers._budget_maintenance import (
     maintain,
     smallest,
 )
-from maxmargin.solvers.budget_sgd import BudgetProblem, BudgetSGD, _steps
-from maxmargin.solvers.merging import (
+from maxmargin.solvers.budget.merging import (
     PRECISE,
     GoldenSection,
     LookupWD,
@@ -35,8 +35,10 @@ from maxmargin.solvers.merging import (
     merge_position,
     tables,
 )
+from maxmargin.solvers.visits import examples
+from papers.budget.literal import LiteralWD, literal
 
-EVENTS, EQUAL, LEAST, LOSS_GSS, LOSS_LOOKUP = range(5)
+EVENTS, EQUAL, LEAST, LOSS_GSS, LOSS_LOOKUP, EQUAL_LITERAL, LOSS_LITERAL = range(7)
 
 
 class Watched(NamedTuple):
@@ -45,6 +47,7 @@ class Watched(NamedTuple):
     standard: GoldenSection
     lookup: LookupWD
     precise: GoldenSection
+    literal: LiteralWD
     seen: np.ndarray
 
 
@@ -67,31 +70,43 @@ def _(method, e, size, exhaustive):
         seen[LEAST] += _loss(method.precise, e.alpha[0], p, best, kappa)
         seen[LOSS_GSS] += _loss(method.standard, e.alpha[0], p, chosen, kappa)
         seen[LOSS_LOOKUP] += _loss(method.lookup, e.alpha[0], p, by_table, kappa)
+        by_paper = _best_partner(method.literal, e, p, kappa, size, True)
+        seen[EQUAL_LITERAL] += best == by_paper
+        seen[LOSS_LITERAL] += _loss(method.literal, e.alpha[0], p, by_paper, kappa)
         _merge(method.standard, e, p, chosen, min(1.0, np.float64(kappa[chosen])))
-        e.tally[MERGES] += 1
+        e.tally[0]["merges"] += 1
     return drop(e, p, size)
 
 
-@kernel
+@compiled
 def _loss(search, alpha, p, j, kappa):
     """What merging p and j really loses, at the h of this search."""
     m, k = _share(alpha[p], alpha[j]), min(1.0, np.float64(kappa[j]))
     return (alpha[p] + alpha[j]) ** 2 * degradation(m, k, merge_position(search, m, k))
 
 
-def compare(solver: BudgetSGD, problem: BudgetProblem, passes: int, seed: int) -> dict[str, Any]:
-    """Share of equal decisions and the factors over the exact WD, in `passes` passes."""
-    method = Watched(GoldenSection(0.01), LookupWD(tables(solver.grid)), GoldenSection(PRECISE), np.zeros(5))
+def compare(
+    solver: BudgetSGD, problem: BudgetProblem, passes: int, seed: int, variant: str = "WD, bilinear"
+) -> dict[str, Any]:
+    """Share of equal decisions and the factors over the exact WD, in `passes` passes; beside a literal variant."""
+    method = Watched(
+        GoldenSection(0.01),
+        LookupWD(tables(solver.grid)),
+        GoldenSection(PRECISE),
+        literal(variant, solver.grid),
+        np.zeros(7),
+    )
     state = solver.init_state(problem, seed)
-    expansion, size, violations, n = solver._expansion(state), 0, 0, len(state.order)
-    for number in range(passes):
-        shuffle(state.order, n, state.stream)
-        size, violations, *_ = _steps(
-            (problem.rows, problem.norms2, problem.y, problem.cost),
+    expansion, reached, n = solver._expansion(state), Reached(0, 0, 0, 0), len(state.order)
+    for _ in range(passes):
+        shuffle(state.order, n, state.rng)
+        reached, _ = steps(
+            examples(problem),
             expansion,
-            (method, solver.budget, True),
-            (state.order, state.offset, state.mean_offset, state.n, solver.bias**2),
-            (size, number * n, violations, 0, n),
+            Budget(method, solver.budget, True),
+            Constants(state.n, solver.bias**2, state.offset, state.mean_offset),
+            Span(state.order, 0, n),
+            reached,
         )
     seen = method.seen
     return {
@@ -99,6 +114,8 @@ def compare(solver: BudgetSGD, problem: BudgetProblem, passes: int, seed: int) -
         "equal": _ratio(seen[EQUAL], seen[EVENTS]),
         "factor_gss": _ratio(seen[LOSS_GSS], seen[LEAST]),
         "factor_lookup": _ratio(seen[LOSS_LOOKUP], seen[LEAST]),
+        "literal_equal": _ratio(seen[EQUAL_LITERAL], seen[EVENTS]),
+        "literal_factor": _ratio(seen[LOSS_LITERAL], seen[LEAST]),
     }
 
 

@@ -1,0 +1,73 @@
+"""``python -m papers``: every table and figure of the papers, and a report.
+
+    python -m papers [ocas|dual_cd|budget|survey ...] [--quick] [--out FOLDER]
+
+Results are kept as JSON in the folder (``papers/results`` by default), so a run that was stopped goes on where it was
+and only what changed is measured again. Beside them: a Markdown file for each paper, ``claims.md`` with all verdicts,
+and ``report.html``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from benchmarks import machine  # noqa: E402
+
+from papers.frame.experiment import SIZES, Cells, Paper, Results, run  # noqa: E402
+from papers.frame.report import claims, markdown, page  # noqa: E402
+
+PAPERS = ("ocas", "dual_cd", "budget", "survey")
+_MINUTES = {"tiny": 3.0, "quick": 9.0, "full": 180.0}
+
+
+def paper(name: str) -> Paper:
+    """The paper of this name."""
+    return importlib.import_module(f"papers.{name}").PAPER
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure what is missing, then write the report."""
+    parser = argparse.ArgumentParser(prog="python -m papers", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(PAPERS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="few rows: ten minutes instead of three hours")
+    parser.add_argument("--size", choices=SIZES, help="tiny: to see that it works; quick; full (default)")
+    parser.add_argument("--minutes", type=float, help="start no measurement later than this")
+    parser.add_argument("--report", action="store_true", help="measure nothing: write the report of what is known")
+    parser.add_argument("--out", type=Path, default=ROOT / "papers" / "results", help="folder for results and report")
+    options = parser.parse_args(arguments)
+    unknown = set(options.papers) - set(PAPERS)
+    if unknown:
+        parser.error(f"unknown paper {', '.join(sorted(unknown))}; choose from {', '.join(PAPERS)}")
+    size = options.size or ("quick" if options.quick else "full")
+    minutes = _MINUTES[size] if options.minutes is None else options.minutes
+    names, begin = options.papers or list(PAPERS), time.monotonic()
+    found: list[tuple[Paper, dict[str, Cells]]] = []
+    options.out.mkdir(parents=True, exist_ok=True)
+    all_results = {name: Results(options.out / f"{name}-{size}.json") for name in PAPERS}
+    chosen = [name for name in PAPERS if name in names and not options.report]
+    for place, name in enumerate(chosen, start=1):  # each has its share of the time, so that none of them is left out
+        run(paper(name), all_results[name], size, begin + 60.0 * minutes * place / len(chosen))
+    for name, results in all_results.items():
+        one = paper(name)
+        if name in chosen:
+            run(one, results, size, begin + 60.0 * minutes)  # what did not fit into its share
+        if results.known:
+            found.append((one, {e.name: results.cells(e, size) for e in one.experiments}))
+            (options.out / f"{name}.md").write_text(markdown(*found[-1], size))
+    (options.out / "claims.md").write_text(claims(found, size))
+    report = options.out / "report.html"
+    report.write_text(page(found, size, machine.describe()))
+    print(report)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
