@@ -38,3 +38,21 @@ def csr_memmap(X, path):
     mapped = sp.csr_array(tuple(arrays), shape=X.shape)
     mapped.data, mapped.indices, mapped.indptr = arrays
     return mapped
+
+
+def liblinear_weights(X, y, options, objective, bias=-1.0):
+    """LIBLINEAR's weights for the label 1 or the target, intercept last if there is one.
+
+    It visits rows in the order of C's rand() and ends after some hundred passes wherever it is then, in one order of
+    twenty far from its optimum. The answer is the best of several, by `objective(weights)`.
+    """
+    from liblinear.liblinearutil import parameter, problem, train
+
+    rows = problem(y.tolist(), [dict(enumerate(row, start=1)) for row in X.tolist()])
+    answers = []
+    for _ in range(6):
+        model = train(rows, parameter(f"{options} -B {bias} -q"))
+        w = [model.get_decfun_coef(j) for j in range(1, X.shape[1] + 1)]
+        w = np.array([*w, bias * model.get_decfun_bias()] if bias >= 0.0 else w)
+        answers.append(-w if not model.is_regression_model() and model.get_labels()[0] == -1 else w)
+    return min(answers, key=objective)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import samples
 from liblinear import liblinearutil
 from sklearn import metrics
 
@@ -690,21 +691,6 @@ def wait_for(condition, seconds=120.0):
 # ---------------------------------------------------------------- other losses and regression
 
 
-def their_model(kind, C, bias, epsilon=0.1):
-    """LIBLINEAR's weights, intercept last, for the label 1 or the target: the best of some random orders of visits.
-
-    It ends after 1000 passes wherever it is then; some orders lead it there far from its optimum.
-    """
-    X, y = TWO
-    problem = liblinearutil.problem(y.tolist(), [dict(enumerate(row, start=1)) for row in X.tolist()])
-    answers = []
-    for _ in range(8):
-        model = liblinearutil.train(problem, f"-s {kind} -c {C} -B {bias} -p {epsilon} -e 1e-10 -q")
-        w = np.array([model.get_decfun_coef(j) for j in range(1, X.shape[1] + 1)] + [bias * model.get_decfun_bias()])
-        answers.append(-w if int(kind) < 8 and model.get_labels()[0] == -1 else w)
-    return min(answers, key=lambda w: liblinear_objective(kind, C, w, epsilon))
-
-
 def liblinear_objective(kind, C, w, epsilon):
     """LIBLINEAR's objective of its type `kind` at weights w, intercept (of the constant feature 1) last."""
     X, y = TWO
@@ -724,7 +710,9 @@ def test_liblinears_types_are_its_objectives(done, two, kind):
     report = json.loads(done("train", "-s", kind, "-c", 0.5, "-B", 1, "-p", 0.2, "--tol", 1e-9, "--json", two, "m"))
     assert report["stop_reason"] == "converged"
     model = maxmargin.load("m")
-    expected = their_model(kind, 0.5, 1, 0.2)
+    expected = samples.liblinear_weights(
+        *TWO, f"-s {kind} -c 0.5 -p 0.2 -e 1e-10", lambda w: liblinear_objective(kind, 0.5, w, 0.2), bias=1.0
+    )
     ours = np.array([*model.coef_.ravel(), *model.intercept_])
     # LIBLINEAR's own objective says how close its weights must be.
     excess = liblinear_objective(kind, 0.5, expected, 0.2) - report["dual"]

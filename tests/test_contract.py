@@ -109,13 +109,9 @@ LIBLINEAR = {"hinge": 3, "squared_hinge": 1, "epsilon_insensitive": 13, "squared
 @functools.cache
 def liblinear_optimum(loss, C):
     """LIBLINEAR's weights for a sample, at its tightest."""
-    from liblinear.liblinearutil import parameter, problem, train
-
     X, y = samples.sample(loss)
-    options = f"-s {LIBLINEAR[loss]} -c {C} -p 0.1 -e 1e-12 -q"
-    model = train(problem(y.tolist(), [dict(enumerate(row, start=1)) for row in X.tolist()]), parameter(options))
-    w = np.array([model.get_decfun_coef(j) for j in range(1, X.shape[1] + 1)])
-    return w * (-1 if losses.is_margin_loss(losses.get(loss)) and model.get_labels()[0] == -1 else 1)
+    options = f"-s {LIBLINEAR[loss]} -c {C} -p 0.1 -e 1e-12"
+    return samples.liblinear_weights(X, y, options, Problem(X, y, C, loss).primal)
 
 
 @functools.cache

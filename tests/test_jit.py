@@ -14,8 +14,9 @@ import numba
 import numpy as np
 import pytest
 
-from maxmargin import _jit
-from maxmargin._jit import DENSE_MATH, JIT_DISABLED, compiled, generic, on_compile, prefetch
+from maxmargin import _code_cache, _jit
+from maxmargin._code_cache import on_compile
+from maxmargin._jit import DENSE_MATH, JIT_DISABLED, compiled, generic, prefetch
 
 LOSSES = """
 import math
@@ -68,30 +69,31 @@ def total_slope(loss, x):
 MAIN = """
 import json, sys
 import numpy as np
-from little import _jit, loops
+from little import _code_cache, loops
 from little.losses import Hinge
 
 compiled = []
-with _jit.on_compile(compiled.append):
+with _code_cache.on_compile(compiled.append):
     results = []
     for job in sys.argv[1:]:
         name, dtype = job.split()
         x = np.array([0.5, 1.5, -2.5], dtype=dtype)
         x.setflags(write=name != "total_slope")
         results.append(getattr(loops, name)(Hinge(2.0), x))
-print(json.dumps({"results": results, "compiled": compiled, "cache": str(_jit.cache_directory())}))
+print(json.dumps({"results": results, "compiled": compiled, "cache": str(_code_cache.cache_directory())}))
 """
 
 VALUE, SLOPE, VALUE32 = "total_value float64", "total_slope float64", "total_value float32"
 
 
 class Little:
-    """A package of its own with a copy of `_jit.py`, and a cache directory of its own."""
+    """A package of its own with copies of `_jit.py` and `_code_cache.py`, and a cache directory of its own."""
 
     def __init__(self, folder):
         self.folder, self.package, self.cache = folder, folder / "little", folder / "cache"
         self.package.mkdir()
-        shutil.copy(_jit.__file__, self.package / "_jit.py")
+        shutil.copy(_code_cache.__file__, self.package / "_code_cache.py")
+        (self.package / "_jit.py").write_text(Path(_jit.__file__).read_text().replace("maxmargin.", "little."))
         (self.package / "__init__.py").write_text("")
         (self.package / "losses.py").write_text(LOSSES)
         (self.package / "loops.py").write_text(LOOPS)
@@ -166,7 +168,7 @@ def test_few_versions_of_a_function_are_kept(little):
     for version in range(6):
         little.rewrite("losses.py", "import math", f"import math  # {version}")
         little.run(VALUE, VALUE32)
-    assert len(little.entries()) == 2 * _jit._VERSIONS_KEPT
+    assert len(little.entries()) == 2 * _code_cache._VERSIONS_KEPT
     assert little.run(VALUE, VALUE32)["compiled"] == []
 
 
@@ -346,18 +348,18 @@ def test_importing_the_package_imports_no_heavy_library():
 
 
 def test_only_the_most_recently_used_generations_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(_jit, "_cache_candidates", lambda: [tmp_path])
+    monkeypatch.setattr(_code_cache, "_cache_candidates", lambda: [tmp_path])
     now = time.time()
     for age in range(1, 7):
         (tmp_path / f"old{age}").mkdir()
         (tmp_path / f"old{age}" / "x.kernel").write_bytes(b"")
         os.utime(tmp_path / f"old{age}", (now - 1000 * age, now - 1000 * age))
-    newest = _jit.cache_directory.__wrapped__()
+    newest = _code_cache.cache_directory.__wrapped__()
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {newest.name, "old1", "old2", "old3"}
 
     os.utime(newest, (now - 9000, now - 9000))
-    assert _jit.cache_directory.__wrapped__() == newest
+    assert _code_cache.cache_directory.__wrapped__() == newest
     assert newest.stat().st_mtime > now - 100  # use makes it young again
 
 
@@ -365,24 +367,24 @@ def test_a_filled_cache_that_is_read_only_is_still_read(tmp_path, monkeypatch):
     def refuse(dir):
         raise PermissionError(13, "read-only", str(dir))
 
-    filled = tmp_path / "filled" / _jit.COMPILER_STAMP
+    filled = tmp_path / "filled" / _code_cache.COMPILER_STAMP
     filled.mkdir(parents=True)
-    monkeypatch.setattr(_jit, "_cache_candidates", lambda: [tmp_path / "absent", tmp_path / "filled"])
-    monkeypatch.setattr(_jit.tempfile, "TemporaryFile", refuse)
-    assert _jit.cache_directory.__wrapped__() == filled
+    monkeypatch.setattr(_code_cache, "_cache_candidates", lambda: [tmp_path / "absent", tmp_path / "filled"])
+    monkeypatch.setattr(_code_cache.tempfile, "TemporaryFile", refuse)
+    assert _code_cache.cache_directory.__wrapped__() == filled
 
 
 def test_a_user_without_a_home_gets_no_directory_named_tilde(monkeypatch):
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # what it does where no home is known
-    monkeypatch.setattr(_jit.config, "CACHE_DIR", "")
+    monkeypatch.setattr(_code_cache.config, "CACHE_DIR", "")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
-    assert all(path.is_absolute() and "~" not in str(path) for path in _jit._cache_candidates())
+    assert all(path.is_absolute() and "~" not in str(path) for path in _code_cache._cache_candidates())
 
 
 def test_numba_cache_dir_is_obeyed(tmp_path, monkeypatch):
-    monkeypatch.setattr(_jit.config, "CACHE_DIR", str(tmp_path))
-    assert [tmp_path in path.parents for path in _jit._cache_candidates()] == [True]
+    monkeypatch.setattr(_code_cache.config, "CACHE_DIR", str(tmp_path))
+    assert [tmp_path in path.parents for path in _code_cache._cache_candidates()] == [True]
 
 
 # ---------------------------------------------------------------- kernels

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from maxmargin import _jit, warmup
+from maxmargin import _code_cache, _jit, warmup
 from maxmargin.cli import main
 
 PROGRAM = """
@@ -15,7 +15,7 @@ import json, sys, time, warnings
 import numpy as np
 warnings.simplefilter("error")
 import maxmargin
-from maxmargin._jit import compile_seconds
+from maxmargin._code_cache import compile_seconds
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4))
 y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
@@ -63,7 +63,7 @@ def test_compiling_is_announced_once(cold):
 def test_what_is_warm_is_not_compiled_again():
     warmup(["OnlineSVC"])
     compiled = []
-    with _jit.on_compile(compiled.append):
+    with _code_cache.on_compile(compiled.append):
         assert warmup(["OnlineSVC"]) < 5.0
     assert compiled == []
     with pytest.raises(ValueError, match="no estimator of the name 'LinearSVX'"):

@@ -26,16 +26,6 @@ def primal(problem, X, w):
     return np.abs(w).sum() + sum(c * losses.value(problem.loss, ti) for c, ti in zip(problem.cost, t))
 
 
-def liblinear(X, y, options):
-    """LIBLINEAR's weights, for labels -1 and +1."""
-    from liblinear.liblinearutil import parameter, problem, train
-
-    rows = [dict(enumerate(row, start=1)) for row in X.tolist()]
-    model = train(problem(y.tolist(), rows), parameter(f"{options} -e 1e-10 -q"))
-    w = np.array([model.get_decfun_coef(j) for j in range(1, X.shape[1] + 1)])
-    return w if model.get_labels()[0] == 1 else -w
-
-
 # ---------------------------------------------------------------- the reduced problem
 
 
@@ -88,7 +78,7 @@ def test_the_optimum_is_that_of_liblinear(loss, number, C):
     X, y = samples.sample(loss, n_rows=100, n_features=8)
     problem = Problem(X, y, C, loss, penalty="l1")
     result = solve(problem, BMRM(), tol=1e-7)
-    w = liblinear(X, y, f"-s {number} -c {C}")
+    w = samples.liblinear_weights(X, y, f"-s {number} -c {C} -e 1e-10", lambda w: primal(problem, X, w))
     assert result.stop_reason == "converged"
     assert result.certificate.primal == pytest.approx(primal(problem, X, w), rel=1e-6)
     assert result.certificate.dual <= primal(problem, X, w)

@@ -130,13 +130,9 @@ LIBLINEAR = {"squared_hinge": 5, "logistic": 6}
 
 @functools.cache
 def liblinear_weights(loss, C, n_rows=80, n_features=8):
-    from liblinear.liblinearutil import parameter, problem, train
-
     X, y = samples.sample(loss, n_rows=n_rows, n_features=n_features)
-    options = f"-s {LIBLINEAR[loss]} -c {C} -e 1e-10 -q"
-    model = train(problem(y.tolist(), [dict(enumerate(row, start=1)) for row in X.tolist()]), parameter(options))
-    w = np.array([model.get_decfun_coef(j) for j in range(1, n_features + 1)])
-    return w * (-1 if model.get_labels()[0] == -1 else 1)
+    options = f"-s {LIBLINEAR[loss]} -c {C} -e 1e-10"
+    return samples.liblinear_weights(X, y, options, Problem(X, y, C, loss, penalty="l1").primal)
 
 
 @pytest.mark.parametrize("loss", LIBLINEAR)

@@ -55,7 +55,7 @@ def announced_compilation(quiet: bool) -> Iterator[list[str]]:
     list of str
         The names of the kernels that have been compiled so far.
     """
-    from maxmargin._jit import on_compile
+    from maxmargin._code_cache import on_compile
 
     compiled: list[str] = []
 

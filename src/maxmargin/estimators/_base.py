@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._jit import working_time
+from maxmargin._code_cache import working_time
 from maxmargin.data.outputs import linear_outputs
 from maxmargin.data.rows import Array
 from maxmargin.data.source import Source

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from maxmargin import kernels, losses
-from maxmargin._jit import working_time
+from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array, as_rows
 from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from maxmargin.estimators._decisions import Decisions, as_array, checked_rows, pair_sums

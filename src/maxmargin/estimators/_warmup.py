@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._jit import compile_seconds
+from maxmargin._code_cache import compile_seconds
 
 _ROWS, _FEATURES = 60, 4
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import kernels
-from maxmargin._jit import working_time
+from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array, as_rows
 from maxmargin.estimators._budget_size import DEFAULT_TIME, SHARE_OF_PASSES, Trial, announce, choose
 from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._jit import working_time
+from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array
 from maxmargin.estimators._base import coefficients_of
 from maxmargin.estimators._callbacks import FitTask, with_callbacks

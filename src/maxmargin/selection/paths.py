@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import working_time
+from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array
 from maxmargin.parallel import effective_n_jobs, map_ordered
 from maxmargin.problem import Problem

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from maxmargin._jit import working_time
+from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array
 from maxmargin.data.source import Paused, pausing
 from maxmargin.penalties import L2

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import compiled, working_time
+from maxmargin._code_cache import working_time
+from maxmargin._jit import compiled
 from maxmargin.data.rows import CSR, Array, Dense, Rows, row_blocks, view_rows
 from maxmargin.kernels import Kernel, Support, kernel_matrix
 from maxmargin.parallel import map_blocks, map_ordered
