@@ -1,8 +1,13 @@
 """Rows on a Dask cluster: the same bits as in memory, whatever happens to the workers."""
 
+import itertools
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
+from concurrent.futures import CancelledError
 
 import dask_steps
 import numpy as np
@@ -11,6 +16,7 @@ import samples
 
 import maxmargin
 from maxmargin import Problem, losses, solve, solvers
+from maxmargin.cli import main
 from maxmargin.data.rows import as_rows
 from maxmargin.data.source import InMemory, Labels
 
@@ -18,9 +24,10 @@ distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 from dask import delayed  # noqa: E402
 
-from maxmargin.dask import LinearSVC, LinearSVR  # noqa: E402
+from maxmargin.dask import LinearSVC, LinearSVCCV, LinearSVR, partitions, path  # noqa: E402
 from maxmargin.dask import source as module  # noqa: E402
 from maxmargin.dask.partitions import make_source  # noqa: E402
+from maxmargin.dask.source import DaskSource  # noqa: E402
 
 CASES = [
     (name, next(loss for loss in losses.names() if isinstance(losses.get(loss), solvers.get(name).losses)))
@@ -212,3 +219,160 @@ def test_mistakes_are_told(client):
         LinearSVC(solver="dual_cd").fit(da.from_array(X, chunks=100), y, client=client)
     with pytest.raises(ValueError, match="must be a function of its module"):
         both(client, "dense")[0].make_pass(lambda block: 0, Labels(y, y, None))
+
+
+# ---------------------------------------------------------------- choice of C, checkpoints, the command line
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_path_and_a_choice_of_C(client, n_classes, tmp_path):
+    X, y = sample("csr", n_classes)
+    names = np.array(["a", "b", "c"])[y]
+    chunks = [delayed((a, b)) for a, b in zip(in_parts(X), in_parts(names))]
+    options = {"loss": "logistic", "solver": "tron", "tol": 1e-8}
+    models, expected = (
+        path(chunks, Cs=[0.1, 1.0], client=client, **options),
+        maxmargin.path(X, names, [0.1, 1.0], **options),
+    )
+    np.testing.assert_allclose(models.objective, expected.objective, rtol=1e-7)
+    assert (models.relative_gap <= 1e-8).all()
+    np.testing.assert_array_equal(models.model(1).predict(X), expected.model(1).predict(X))
+
+    chosen = LinearSVCCV(Cs=[0.01, 1.0], cv=3, **options).fit(chunks, client=client)
+    in_memory = maxmargin.LinearSVCCV(Cs=[0.01, 1.0], cv=3, **options).fit(X, names)
+    np.testing.assert_allclose(chosen.scores_, in_memory.scores_, rtol=1e-9)
+    assert chosen.C_ == in_memory.C_
+    np.testing.assert_allclose(chosen.coef_, in_memory.coef_, rtol=1e-3, atol=1e-5)
+    chosen.save(tmp_path / "m")
+    np.testing.assert_array_equal(maxmargin.load(tmp_path / "m").predict(X), in_memory.predict(X))
+    assert chosen.to_linear_svc().C == chosen.C_
+
+
+def test_weights_count_in_the_choice_of_C(client):
+    X, y = sample()
+    weight = np.linspace(0.1, 2.0, len(y))
+    options = {"Cs": [0.01, 1.0], "cv": 3, "solver": "tron", "tol": 1e-8}
+    chosen = LinearSVCCV(**options).fit(da.from_array(X, chunks=(100, 5)), y, weight, client=client)
+    expected = maxmargin.LinearSVCCV(**options).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(chosen.scores_, expected.scores_, rtol=1e-9)
+
+
+def test_a_fit_whose_passes_fail_goes_on_from_its_checkpoint(client, tmp_path, monkeypatch):
+    X, y = sample("csr", 3)
+    store = maxmargin.pack(X, tmp_path / "s", y=y, block_size=2000)
+    options = {"loss": "logistic", "solver": "lbfgs", "C": 100.0, "tol": 1e-9}
+    whole = LinearSVC(**options).fit(store, client=client)
+
+    class Lost(Exception):
+        """What befalls the driver."""
+
+    file = tmp_path / "state"
+    for n in (3, 5, 4):
+        rounds = itertools.count()
+
+        def step(source, *arguments, rounds=rounds, n=n, **more):
+            if next(rounds) == n:
+                raise Lost
+            return DaskSource.make_pass(source, *arguments, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(partitions, "DaskSource", type("Failing", (DaskSource,), {"make_pass": step}))
+            with pytest.raises(Lost):
+                LinearSVC(**options).fit(store, client=client, checkpoint=file)
+    resumed = LinearSVC(**options).fit(store, client=client, checkpoint=file)
+    assert resumed.coef_.tobytes() == whole.coef_.tobytes()
+    assert resumed.certificate_ == whole.certificate_
+    assert [len(h["passes"]) for h in resumed.history_] == [len(h["passes"]) for h in whole.history_]
+    assert (tmp_path / "state.0").exists()
+
+
+def test_training_a_store_by_the_command_line(client, tmp_path, capsys):
+    X, y = sample("csr", 3)
+    maxmargin.pack(X, tmp_path / "s", y=y, block_size=2000)
+    command = ["train", "--json", "--loss", "logistic", "--tol", "1e-8", str(tmp_path / "s")]
+    assert main([*command, str(tmp_path / "m"), "--scheduler", client.scheduler.address]) == 0
+    on_dask = json.loads(capsys.readouterr().out)
+    assert main([*command, str(tmp_path / "n")]) == 0
+    assert json.loads(capsys.readouterr().out)["primal"] == on_dask["primal"]
+    assert on_dask["relative_gap"] <= 1e-8
+    models = [maxmargin.load(tmp_path / name) for name in "mn"]
+    assert type(models[0]) is maxmargin.LinearSVC
+    assert models[0].coef_.tobytes() == models[1].coef_.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--scheduler", "local:0", "s"], "at least 1"),
+        (["--scheduler", "local:1", "t.svm"], "takes a store"),
+        (["--scheduler", "local:1", "--budget", "9", "s"], "--scheduler does not go with --budget"),
+        (["--scheduler", "local:1", "--stream", "t.svm"], "--stream does not go with --scheduler"),
+        (["--scheduler", "local:1", "-t", "2", "t.svm"], "not a store or a cluster"),
+        (["--scheduler", "nowhere", "-s", "4", "--free-intercept", "s"], "-s 4"),
+    ],
+)
+def test_mistakes_with_schedulers_are_told(tmp_path, monkeypatch, capsys, more, message):
+    monkeypatch.chdir(tmp_path)
+    X, y = sample()
+    maxmargin.save_svmlight("t.svm", X, y)
+    maxmargin.pack("t.svm", "s")
+    assert main(["train", *more, "m"]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_on_a_cluster_of_the_command_line_leaves_a_model(tmp_path):
+    X, y = sample("csr")
+    maxmargin.pack(X, tmp_path / "s", y=y, block_size=2000)
+    script = (
+        "import sys, time; from maxmargin.cli import main; import maxmargin.solvers.base as b\n"
+        "make = b.Progress\n"
+        "def slow(*a): print('update', flush=True); time.sleep(0.5); return make(*a)\n"
+        "if __name__ == '__main__': b.Progress = slow; sys.exit(main(sys.argv[1:]))\n"
+    )
+    (tmp_path / "run.py").write_text(script)
+    command = ["train", "--scheduler", "local:2", "--solver", "lbfgs", "--loss", "logistic", "-e", "1e-14", "-c", "1e4"]
+    process = subprocess.Popen(
+        [sys.executable, "run.py", *command, "s", "m"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "update\n"
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers get it, too
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted; the model found so far is in m" in err
+    assert maxmargin.load(tmp_path / "m").stop_reason_ == "interrupted"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_the_scheduler_dies_and_another_cluster_goes_on(client, tmp_path):
+    X, y = sample("csr")
+    options = {"loss": "logistic", "solver": "lbfgs", "C": 100.0, "tol": 1e-9}
+    chunks = [delayed((a, b)) for a, b in zip(in_parts(X), in_parts(y))]
+    whole = LinearSVC(**options).fit(chunks, client=client)
+    script = (
+        "import time, distributed as d\n"
+        "if __name__ == '__main__':\n"
+        "    cluster = d.LocalCluster(n_workers=1, processes=False, dashboard_address=None, protocol='tcp')\n"
+        "    print(cluster.scheduler_address, flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    cluster = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    n_updates = itertools.count(1)
+    with distributed.Client(cluster.stdout.readline().strip(), set_as_default=False) as doomed:
+        source, _, _ = make_source(doomed, chunks, None, None, 1.0)
+        labels = np.where(y == 1, 1.0, -1.0)
+        with pytest.raises(CancelledError, match="lost the connection"):
+            solve(
+                Problem(source, labels, 100.0, "logistic"),
+                "lbfgs",
+                tol=1e-9,
+                checkpoint=tmp_path / "state",
+                callbacks=[lambda progress: cluster.kill() if next(n_updates) == 4 else None],
+            )
+    cluster.wait()
+    resumed = LinearSVC(**options).fit(chunks, client=client, checkpoint=tmp_path / "state")
+    assert resumed.coef_.tobytes() == whole.coef_.tobytes()
+    assert resumed.certificate_ == whole.certificate_

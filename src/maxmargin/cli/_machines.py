@@ -20,6 +20,7 @@ _LINEAR = {
     "free_intercept": "--free-intercept",
     "liblinear": "--liblinear",
     "checkpoint": "--checkpoint",
+    "scheduler": "--scheduler",
     "plot": "--plot",
     "folds": "-v",
     "stream": "--stream",

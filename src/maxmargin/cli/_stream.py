@@ -40,6 +40,7 @@ _IN_MEMORY = {
     "seed": "--seed: a stream has an order of its own",
     "plot": "--plot: nothing is certified",
     "checkpoint": "--checkpoint",
+    "scheduler": "--scheduler",
     "folds": "-v: cross validation needs the data in memory; --holdout tells the loss on rows that are not learnt from",
 }
 _OF_STREAMS = {"alpha": "--alpha", "passes": "--passes", "holdout": "--holdout", "progress": "--progress"}

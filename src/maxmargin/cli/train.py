@@ -5,6 +5,7 @@ within TOL of the optimum. The loss decides what is trained: epsilon_insensitive
 ends the training early: the model found so far is written, and the exit code is 130.
 
 Data larger than memory: pack them first (maxmargin pack), and DATA is the store; the answer is as exact as in memory.
+With --scheduler the rows of the store are trained on by the workers of a Dask cluster.
 Or, with --stream, a classifier learns from the rows of DATA as they are read.
 """
 
@@ -15,6 +16,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli import _cluster as clusters
 from maxmargin.cli import _kernel as kernel_machines
 from maxmargin.cli import _machines as machines
 from maxmargin.cli import _options as options
@@ -143,6 +145,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data and output")
     options.add_data_options(data)
     options.add_memory_option(data)
+    clusters.add_argument(data)
     data.add_argument("--n-features", type=options.count, metavar="N", help="if the data do not name the last ones")
     data.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="of the values in memory")
     data.add_argument("--liblinear", action="store_true", help="write MODEL as LIBLINEAR does, for its predict")
@@ -176,10 +179,14 @@ def run(arguments: argparse.Namespace) -> int:
         check_plot(arguments.plot)
     _check_choices(loss, penalty, arguments)
     estimator = estimator_for(arguments, machine, loss, penalty)
+    if arguments.scheduler is not None:
+        estimator = clusters.for_cluster(estimator)
 
     with announced_compilation(arguments.quiet) as compiled:
         started = time.perf_counter()
         store = read_store(data_paths, arguments)
+        if store is None and arguments.scheduler is not None:
+            raise UsageError("--scheduler takes a store: maxmargin pack makes one")
         if store is not None:
             X, y = _checked_store(store, arguments), None
         else:
@@ -192,7 +199,8 @@ def run(arguments: argparse.Namespace) -> int:
 
             return cross_validate(estimator, X, y, arguments)  # type: ignore[arg-type]
         n_compiled = len(compiled)
-        report, code = _train(estimator, X, y, model_path, arguments)
+        with clusters.connected(arguments):
+            report, code = _train(estimator, X, y, model_path, arguments)
         report |= {
             "data": ", ".join(map(data_name, data_paths)),
             "seconds_reading": seconds_reading,
@@ -213,8 +221,8 @@ def _run_kernel_machine(arguments: argparse.Namespace, data_paths: list[str], mo
             check_writable(path, over_models_only=True)
     if arguments.plot is not None:
         check_plot(arguments.plot)
-    if read_store(data_paths, arguments) is not None:
-        raise UsageError("-t takes rows in memory: name svmlight text, not a store")
+    if arguments.scheduler is not None or read_store(data_paths, arguments) is not None:
+        raise UsageError("-t takes rows in memory: name svmlight text, not a store or a cluster")
     with announced_compilation(arguments.quiet) as compiled:
         started = time.perf_counter()
         X, y = read_data(data_paths, arguments, n_features=arguments.n_features, dtype=arguments.dtype)

@@ -7,6 +7,6 @@ The rows stay on the workers. A lost worker costs the loading of its partitions 
 same bits, for any number of workers. Vectors with an entry for each row are the driver's: it needs some 64 bytes a row.
 """
 
-from maxmargin.dask.estimators import LinearSVC, LinearSVR
+from maxmargin.dask.estimators import LinearSVC, LinearSVCCV, LinearSVR, path
 
-__all__ = ["LinearSVC", "LinearSVR"]
+__all__ = ["LinearSVC", "LinearSVCCV", "LinearSVR", "path"]

@@ -1,4 +1,4 @@
-"""`LinearSVC` and `LinearSVR` for rows on a Dask cluster."""
+"""`LinearSVC`, `LinearSVR`, `LinearSVCCV` and `path` for rows on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -8,13 +8,24 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from maxmargin.dask.partitions import make_source
-from maxmargin.estimators import linear
+from maxmargin.estimators import linear, selection
+from maxmargin.selection import paths
+from maxmargin.selection.regularization_path import RegularizationPath
 
 
 class _OnDask:
     """What both share: rows become a source, predictions are lazy."""
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        client: Any = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
+    ) -> Any:
         """Train on rows that are on the workers of a cluster.
 
         Ctrl-C ends the training within a second and keeps the model found so far, as in memory.
@@ -29,17 +40,26 @@ class _OnDask:
         sample_weight : dask array, series or array-like of shape (n_samples,), optional
         client : distributed.Client, optional
             By default the one that `distributed.get_client` finds.
+        checkpoint : path, optional
+            A file of the driver to save the state to, now and then and when a pass fails, as it does when the scheduler
+            is lost. If it exists, training goes on from it, with any cluster, to the same bits. Of several classes
+            there is a file for each, with its number added to the name.
+        checkpoint_every : float, default=60.0
+            Seconds between two saves.
 
         Returns
         -------
         self
         """
-        from distributed import get_client
-
         this: Any = self
-        bias = float(this.intercept_scaling) if this.fit_intercept else 0.0
-        source, labels, weight = make_source(client or get_client(), X, y, sample_weight, bias)
-        return super().fit(source, column_or_1d(labels), weight)  # type: ignore[misc]
+        data = _data_on_cluster(client, X, y, sample_weight, this.intercept_scaling if this.fit_intercept else 0.0)
+        if checkpoint is None:
+            return super().fit(*data)  # type: ignore[misc]
+        this._run_options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+        try:
+            return super().fit(*data)  # type: ignore[misc]
+        finally:
+            del this._run_options
 
     def to_local(self) -> Any:
         """The same model as an estimator for rows in memory, to keep, save or send around."""
@@ -75,27 +95,22 @@ class _OnDask:
         return X.map_blocks(_call, local, method, dtype=dtype, meta=meta, **shape)
 
 
+def _data_on_cluster(client: Any, X: Any, y: Any, sample_weight: Any, bias: float) -> tuple[Any, Any, Any]:
+    """The rows as a source, labels and weights."""
+    from distributed import get_client
+
+    source, labels, weight = make_source(client or get_client(), X, y, sample_weight, float(bias))
+    return source, column_or_1d(labels), weight
+
+
 def _call(X: Any, model: Any, method: str) -> Any:
     return getattr(model, method)(X)
 
 
-class LinearSVC(_OnDask, linear.LinearSVC):
-    """`maxmargin.LinearSVC` for rows on a Dask cluster; parameters, attributes and answers are the same.
+class _Classifier(_OnDask):
+    """Predictions of classes."""
 
-    See Also
-    --------
-    maxmargin.LinearSVC : Says what the parameters are.
-
-    Examples
-    --------
-    >>> from maxmargin.dask import LinearSVC
-    >>> LinearSVC(C=0.1, loss="logistic")
-    LinearSVC(C=0.1, loss='logistic')
-    """
-
-    @staticmethod
-    def _local() -> Any:
-        return linear.LinearSVC
+    classes_: Any
 
     def decision_function(self, X: Any) -> Any:
         """Values of the decision functions, lazily if X is a dask collection.
@@ -108,6 +123,7 @@ class LinearSVC(_OnDask, linear.LinearSVC):
         -------
         dask array or ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
+        check_is_fitted(self, "coef_")
         return self._lazily("decision_function", X, np.float64, None if len(self.classes_) == 2 else len(self.classes_))
 
     def predict(self, X: Any) -> Any:
@@ -121,6 +137,7 @@ class LinearSVC(_OnDask, linear.LinearSVC):
         -------
         dask array or ndarray of shape (n_samples,)
         """
+        check_is_fitted(self, "coef_")
         return self._lazily("predict", X, self.classes_.dtype)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -138,6 +155,66 @@ class LinearSVC(_OnDask, linear.LinearSVC):
         """
         right = np.asarray(self.predict(X)) == np.asarray(y)
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
+
+
+class LinearSVC(_Classifier, linear.LinearSVC):
+    """`maxmargin.LinearSVC` for rows on a Dask cluster; parameters, attributes and answers are the same.
+
+    See Also
+    --------
+    maxmargin.LinearSVC : Says what the parameters are.
+
+    Examples
+    --------
+    >>> from maxmargin.dask import LinearSVC
+    >>> LinearSVC(C=0.1, loss="logistic")
+    LinearSVC(C=0.1, loss='logistic')
+    """
+
+    @staticmethod
+    def _local() -> Any:
+        return linear.LinearSVC
+
+
+class LinearSVCCV(_Classifier, selection.LinearSVCCV):
+    """`maxmargin.LinearSVCCV` for rows on a Dask cluster; parameters, attributes and answers are the same.
+
+    Rows that a fold holds out have weight zero there, so that no fold moves any rows.
+
+    See Also
+    --------
+    maxmargin.LinearSVCCV : Says what the parameters are.
+
+    Examples
+    --------
+    >>> from maxmargin.dask import LinearSVCCV
+    >>> LinearSVCCV(Cs=[0.1, 1.0], cv=3)
+    LinearSVCCV(Cs=[0.1, 1.0], cv=3)
+    """
+
+    @staticmethod
+    def _local() -> Any:
+        return selection.LinearSVCCV
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Any:  # type: ignore[override]
+        """Choose C by cross validation, and train on all rows with it; see `LinearSVC.fit`.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, list of delayed or futures, or Store
+        y : dask array, series or array-like of shape (n_samples,), optional
+        sample_weight : dask array, series or array-like of shape (n_samples,), optional
+        client : distributed.Client, optional
+
+        Returns
+        -------
+        self
+        """
+        return super().fit(X, y, sample_weight, client=client)
+
+    def to_linear_svc(self) -> Any:
+        """The chosen model, as a fitted `maxmargin.LinearSVC`."""
+        return self.to_local().to_linear_svc()
 
 
 class LinearSVR(_OnDask, linear.LinearSVR):
@@ -188,3 +265,31 @@ class LinearSVR(_OnDask, linear.LinearSVR):
 
         weight = None if sample_weight is None else np.asarray(sample_weight)
         return float(r2_score(np.asarray(y), np.asarray(self.predict(X)), sample_weight=weight))
+
+
+def path(
+    X: Any, y: Any = None, Cs: Any = 8, *, sample_weight: Any = None, client: Any = None, **options: Any
+) -> RegularizationPath:
+    """`maxmargin.path` for rows on a Dask cluster: a grid of C, each to a certified gap.
+
+    Parameters
+    ----------
+    X : dask array or dataframe, list of delayed or futures, or Store
+        See `LinearSVC.fit`.
+    y : dask array, series or array-like of shape (n_samples,), optional
+    Cs : array-like of float or int, default=8
+        The values of C, in any order, or how many of them between 0.0001 and 1000.
+    sample_weight : dask array, series or array-like of shape (n_samples,), optional
+    client : distributed.Client, optional
+        By default the one that `distributed.get_client` finds.
+    **options
+        As of `maxmargin.path`.
+
+    Returns
+    -------
+    RegularizationPath
+        Its models are for rows in memory.
+    """
+    bias = options.get("intercept_scaling", 1.0) if options.get("fit_intercept", True) else 0.0
+    source, labels, weight = _data_on_cluster(client, X, y, sample_weight, bias)
+    return paths.path(source, labels, Cs, sample_weight=weight, **options)

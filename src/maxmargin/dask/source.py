@@ -24,6 +24,7 @@ import numpy as np
 from maxmargin.data.cuts import SumTree, fold, size_of
 from maxmargin.data.rows import Array, Dense, Rows, as_rows, n_features, n_rows, n_stored
 from maxmargin.data.source import InMemory, Labels, Pass, Paused, RowVector, Source, asked_to_pause
+from maxmargin.data.store.store import StoreRows, as_matrix
 
 _PATIENCE = 0.2  # seconds between two looks at whether a pass shall pause
 _MUCH = 1 << 24  # bytes of sums that are not all sent to the driver, but added on the workers
@@ -98,6 +99,24 @@ class DaskSource(Source):
     def checksum(self) -> str:
         """The checksums of the partitions."""
         return "".join(part.checksum for part in self.partitions)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, chosen: Array) -> StoreRows:
+        """Some rows, by their numbers or a mask, for a prediction; they stay on the workers."""
+        return StoreRows(self, np.asarray(chosen))
+
+    def of_partitions(self, function: Callable[[Any], Any]) -> list[Any]:
+        """What a function says of the matrix of each partition that has rows, on the workers."""
+        number = next(self._round)
+        return self._gathered(
+            [
+                self.client.submit(on_matrix, function, rows, key=f"{self._name}-{number}-{k}")
+                for k, (rows, part) in enumerate(zip(self.futures, self.partitions))
+                if part.n_rows
+            ]
+        )
 
     def _partition_sizes(self) -> list[tuple[int, int]]:
         return [(part.n_rows, part.n_stored) for part in self.partitions]
@@ -203,6 +222,11 @@ def describe_partition(rows: Rows) -> Partition:
     return Partition(
         n_rows(rows), n_features(rows), n_stored(rows), isinstance(rows, Dense), InMemory((rows,)).checksum()
     )
+
+
+def on_matrix(function: Callable[[Any], Any], rows: Rows) -> Any:
+    """What a function says of rows."""
+    return function(as_matrix(rows))
 
 
 def run_pass(rows: Rows, request: Request, y: Array, cost: Array, reads: list[Array], sums: list[Any]) -> Any:

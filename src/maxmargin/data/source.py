@@ -173,6 +173,10 @@ class Source:
         """The first row of a partition, the one behind its last, and its rows, in memory."""
         raise ValueError("the rows are not to be had in one place; only passes over them can be made")
 
+    def of_partitions(self, function: Callable[[Any], Any]) -> list[Any]:
+        """What a function says of the matrix of each partition."""
+        raise ValueError("the rows are not to be had as matrices; only passes over them can be made")
+
     # ------------------------------------------------------------ for subclasses
 
     def _partition_sizes(self) -> Sequence[tuple[int, int]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.data.rows import Array
-from maxmargin.data.source import RowVector
+from maxmargin.data.source import RowVector, Source
 from maxmargin.data.store.store import Store, StoreRows
 from maxmargin.estimators._one_vs_rest import OneVsRest, factors_of
 from maxmargin.problem import Problem
@@ -112,9 +112,11 @@ class StoredOneVsRest(OneVsRest):
 
 
 def outputs_of(X: Any, outputs: Callable[[Any], Array]) -> Array:
-    """`outputs` of the rows of a matrix; of a store, or of some of its rows, some at a time."""
+    """`outputs` of the rows of a matrix; of a store or a cluster, or of some of its rows, some at a time."""
     if isinstance(X, StoreRows):
         return outputs_of(X.store, outputs)[X.chosen]
+    if isinstance(X, Source):
+        return np.concatenate(X.of_partitions(outputs))
     return np.concatenate([outputs(chunk[0]) for chunk in X]) if isinstance(X, Store) else outputs(X)
 
 

@@ -30,6 +30,7 @@ import numpy as np
 
 from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array
+from maxmargin.data.source import Source
 from maxmargin.parallel import effective_n_jobs, map_ordered
 from maxmargin.problem import Problem
 from maxmargin.selection.regularization_path import RegularizationPath
@@ -299,6 +300,9 @@ def prepared(estimator: Any, template: LinearSVC, X: Any, y: Any, sample_weight:
         estimator._see_features(X)
         rows, _, sample_weight = stored_data(X, y, sample_weight, bias, effective_n_jobs(template.n_jobs))
         y = X.labels()
+    elif isinstance(X, Source):
+        estimator._see_features(X)
+        rows = X
     else:
         X, y = validated(estimator, X, y)
         rows = X = X.tocsr() if hasattr(X, "tocsr") else X  # not every sparse format has rows to choose from

@@ -134,8 +134,8 @@ def run(
         Begin here instead of at zero.
     seed : int, optional
     checkpoint : path, optional
-        File to save the state to, every `checkpoint_every` seconds and at the end. If it exists, the run goes on
-        from it, to the same bits as if it had never stopped.
+        File to save the state to, every `checkpoint_every` seconds and at the end, also if a pass over the rows fails.
+        If it exists, the run goes on from it, to the same bits as if it had never stopped.
     interrupt : threading.Event, optional
         Stops the run when set. By default Ctrl-C sets one, if this is the main thread; see `catch_interrupt`.
     give_up : callable, optional
@@ -159,7 +159,12 @@ def run(
         loop = _Loop(solver, problem, Goal(float(tol), float(max_iter or solver.max_passes)), give_up, check_every)
         loop.ends_at_rounding = tol > 0.0 or max_iter is None or give_up is not None
         loop.begin(seed, start.state if isinstance(start, Result) else start, checkpoint)
-        return loop.run(math.inf if max_time is None else max_time, list(callbacks), interrupt, checkpoint_every)
+        try:
+            return loop.run(math.inf if max_time is None else max_time, list(callbacks), interrupt, checkpoint_every)
+        except Exception:  # a damaged block, a lost cluster: iterations that were whole are not lost with it
+            if solver.access == "passes":
+                loop.save()
+            raise
 
 
 class _Loop:

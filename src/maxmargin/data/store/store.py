@@ -190,16 +190,16 @@ class Store:
 
 
 class StoreRows:
-    """Some rows of a store.
+    """Some rows of a store, or of another source.
 
     Parameters
     ----------
-    store : Store
+    store : Store or Source
     chosen : ndarray
         Their numbers, or a mask.
     """
 
-    def __init__(self, store: Store, chosen: Array):
+    def __init__(self, store: Any, chosen: Array):
         self.store, self.chosen = store, chosen
 
     def __len__(self) -> int:
