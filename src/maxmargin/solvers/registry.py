@@ -35,8 +35,8 @@ _LINEAR = {  # name: (module, class); imported when asked for
     "folos": ("maxmargin.solvers.stochastic.folos", "FOLOS"),
     "gd": ("maxmargin.solvers.textbook.gradient_descent", "GradientDescent"),
     "2gd": ("maxmargin.solvers.textbook.gradient_descent", "NewtonDescent"),
-    "sgd_plain": ("maxmargin.solvers.textbook.gradient_descent", "PlainSGD"),
-    "2sgd": ("maxmargin.solvers.textbook.gradient_descent", "SecondOrderSGD"),
+    "sgd_plain": ("maxmargin.solvers.textbook.plain_sgd", "PlainSGD"),
+    "2sgd": ("maxmargin.solvers.textbook.plain_sgd", "SecondOrderSGD"),
 }
 
 
