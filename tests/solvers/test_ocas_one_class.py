@@ -52,7 +52,7 @@ def test_the_line_search_is_exact(seed, weighted):
     direction = w_t - w
     k = line_search(problem, problem.outputs(w), problem.outputs(w_t), dot(direction, direction), dot(w, direction))
     found, best = naive_objective(X, problem.cost, 0.4, w + k * direction), naive_step(X, problem.cost, 0.4, w, w_t)
-    assert 0.0 < k
+    assert k > 0.0
     assert found == pytest.approx(problem.primal(w + k * direction), rel=1e-12)
     assert found <= best + 1e-9 * abs(best)
 

@@ -233,6 +233,8 @@ class _Loop:
                 self._update(self._milestone(report, bool(callbacks)), max_time, interrupt)
             except Paused:
                 reason = self._limit(report, max_time, interrupt)
+                if reason is None:  # compiling, whose time has been taken off since, had brought it to the limit
+                    continue
                 break
             except GaveUp as why:
                 reason, self.detail = "stalled", str(why)

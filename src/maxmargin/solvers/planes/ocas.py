@@ -18,8 +18,8 @@ pi_i -> p_i = C_i phi'(t_i) sign_i (the coefficients of the rows in the plane).
 What differs from the paper, and why:
 
 * (7) takes linear time: breakpoints are selected, not sorted. See `line_search`.
-* All classes at once (`CrammerSinger`), which the authors announce in their conclusion, and one class (`OneClass`), both
-  with an exact line search, too.
+* All classes at once (`CrammerSinger`), which the authors announce in their conclusion, and one class (`OneClass`),
+  both with an exact line search, too.
 * Any loss, of classification or regression: the line search is exact for all with linear pieces in the derivative.
 * Outputs of w_b and w_c are combined from those of the last w_b and of w_t, so an iteration makes one product X w.
 * At the kink of the hinge loss the paper has pi_i = 1 and we have 0. Both are subgradients.
