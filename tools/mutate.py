@@ -3,20 +3,29 @@
     python tools/mutate.py --n 30 --seed 1                    # a sample over the package
     python tools/mutate.py --n 10 --only solvers/planes       # of some modules
     python tools/mutate.py --list --n 30 --seed 1             # show the changes, run nothing
+    python tools/mutate.py --again mutants.log                # those that survived in a log
 
 A mutant is one operator, constant, comparison, dropped statement or dropped `raise` check. It is tried in a copy of the
-tree in a temporary directory, so the working tree is never touched. First come the tests named after the module, then
-those that import it, or what imports it. A mutant that no test kills is a gap in the tests, or is equivalent to the
-original: both are for a reader to decide. A mutant that runs out of time counts as killed if the original does not.
+tree in a temporary directory, so the working tree is never touched. Its tests are those of the files named after the
+module, then of those that import it, or what imports it. Each such file is run once on the original, to learn which of
+its tests pass and how long they take; cheap ones come first, up to --seconds in all, the two nearest files before the
+others, and the first failure ends it. Compiled modules are tried without the compiler. All limits are processor time; a
+mutant that runs out of it is killed, since the original did not. A mutant that no test kills is a gap in the tests, or
+is equivalent to the original: a reader decides, and writes the latter into equivalent_mutants.tsv with the reason.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import bisect
+import contextlib
+import hashlib
+import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -25,11 +34,23 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src/maxmargin")
-CACHE = os.path.expanduser("~/.cache/maxmargin-mutate")  # of compiled code: the user's own keeps few versions
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.tsv")
+CACHE = os.environ.get("NUMBA_CACHE_DIR", os.path.expanduser("~/.cache/maxmargin-mutate"))  # of compiled code
+NOT_COMPILED = ("cli", "dask", "displays", "estimators", "export", "models", "selection")
+FILE_SECONDS = 15.0  # of processor time to learn about a file of tests; they come in a random order
+FAR = (
+    "test_dask.py",
+    "test_docs.py",
+    "test_papers.py",
+    "test_site.py",
+    "test_scikit_learns_tests.py",
+    "test_sklearn_svm.py",
+)
+TEST_SECONDS = {True: 10.0, False: 3.0}  # of processor time for a test that is worth running, with and without compiler
 
 SWAPS = {
     ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*", ast.Pow: "*",
@@ -41,11 +62,11 @@ SIGNS = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.And: "and", ast.Or: "or",
 }  # fmt: skip
 
-WORDS = {"failed": "killed", "timeout": "killed t", "passed": "SURVIVED", "undecided": "undecided"}
+WORDS = {"failed": "killed", "timeout": "killed t", "passed": "SURVIVED", "equivalent": "equivalent"}
 
 
 class Mutant(NamedTuple):
-    """Characters begin to end of a file become `new`."""
+    """Bytes begin to end of a file, which are in this column of this line of code, become `new`."""
 
     path: Path
     line: int
@@ -53,10 +74,17 @@ class Mutant(NamedTuple):
     end: int
     old: str
     new: str
+    code: str
+    column: int
 
     def __str__(self) -> str:
         old, new = (" ".join(text.split())[:60] for text in (self.old, self.new))
-        return f"{self.path.relative_to(PACKAGE)}:{self.line}  {old!r} -> {new!r}"
+        return f"{self.path.relative_to(PACKAGE)}:{self.line}  {old!r} -> {new!r}  in  {self.code[:90]}"
+
+    @property
+    def key(self) -> str:
+        """A name that stays the same when other lines come or go."""
+        return "\t".join([str(self.path.relative_to(PACKAGE)), self.code, str(self.column), " ".join(self.new.split())])
 
 
 # ---------------------------------------------------------------- making mutants
@@ -74,7 +102,10 @@ def mutants_of(path: Path, source: str) -> list[Mutant]:
         return starts[line - 1] + column
 
     def change(node: ast.AST, begin: int, end: int, new: str) -> Mutant:
-        return Mutant(path, node.lineno, begin, end, text[begin:end].decode(), new)
+        line = bisect.bisect_right(starts, begin)
+        whole = text[starts[line - 1] : starts[line]].decode()
+        code = " ".join(whole.split())
+        return Mutant(path, line, begin, end, text[begin:end].decode(), new, code, begin - starts[line - 1])
 
     def between(left: ast.expr, right: ast.expr, sign: str) -> tuple[int, int] | None:
         """Where an operator stands between two operands."""
@@ -116,26 +147,31 @@ def _annotations(node: ast.AST) -> list[ast.AST]:
     return [inner for part in parts if part is not None for inner in ast.walk(part)]
 
 
-def sample(n: int, seed: int, only: str) -> list[Mutant]:
-    """Mutants drawn from all of the package, each change as likely as any other."""
-    every = []
-    for path in sorted((ROOT / PACKAGE).rglob("*.py")):
-        if only in str(path.relative_to(ROOT / PACKAGE)):
-            every += mutants_of(path.relative_to(ROOT), path.read_text())
-    return random.Random(seed).sample(every, min(n, len(every)))
+def all_mutants(only: str = "") -> list[Mutant]:
+    """Every mutant of the modules whose path contains `only`."""
+    paths = [path.relative_to(ROOT) for path in sorted((ROOT / PACKAGE).rglob("*.py"))]
+    return [mutant for path in paths if only in str(path) for mutant in mutants_of(path, (ROOT / path).read_text())]
 
 
-# ---------------------------------------------------------------- running tests
+def equivalents() -> dict[str, str]:
+    """Keys of the mutants that were looked at and change nothing, with the reason."""
+    lines = [line.rpartition("\t") for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"]
+    return {key: reason for key, _, reason in lines}
+
+
+# ---------------------------------------------------------------- which tests
 
 
 def tests_of(path: Path, tree: Path) -> list[str]:
     """Test files for a module, nearest first: of its name, that import it, that import what imports it, and so on."""
-    files = {file: file.read_text() for file in sorted((tree / "tests").rglob("test_*.py"))}
+    files = {file: file.read_text() for file in sorted((tree / "tests").rglob("test_*.py")) if file.name not in FAR}
     sources = {_module(file.relative_to(tree)): file.read_text() for file in sorted((tree / PACKAGE).rglob("*.py"))}
     homes = dict(re.findall(r'"(\w+)": "(maxmargin[\w.]+)"', sources["maxmargin"]))  # of the package's public names
     stem = path.parent.name if path.stem == "__init__" else path.stem.strip("_")
     stem = "cli" if path.parts[2] == "cli" else stem
     chosen = [file for file in files if stem in file.stem or file.stem.removeprefix("test_") in stem]
+    if len(path.parts) > 4:  # of a family of modules: solvers/kernel, data/store
+        chosen += [file for file in files if path.parent.name in str(file.relative_to(tree))]
     seen, ahead = set(), [_module(path)]
     while ahead and len(chosen) < 4:
         seen |= set(ahead)
@@ -143,7 +179,7 @@ def tests_of(path: Path, tree: Path) -> list[str]:
             names = [name for name, home in homes.items() if home == module]
             chosen += [file for file, text in files.items() if _mentions(text, module, names)]
         ahead = [user for user, text in sources.items() if user not in seen and any(_mentions(text, m) for m in ahead)]
-    chosen = list(dict.fromkeys(chosen))[:6]
+    chosen = list(dict.fromkeys(chosen))[:8]
     if path.parts[2] in ("solvers", "problem", "losses") and path.parts[3] != "budget":
         chosen.append(tree / "tests/test_contract.py")
     return [str(file.relative_to(tree)) for file in dict.fromkeys(chosen)]
@@ -161,34 +197,118 @@ def _mentions(text: str, module: str, names: Sequence[str] = ()) -> bool:
     return bool(re.search(imports, text) or re.search(public, text))
 
 
-def run_tests(tree: Path, tests: list[str], timeout: float) -> str:
-    """What became of the tests: "passed", "failed" or "timeout"."""
-    environment = os.environ | {"PYTHONPATH": str(tree / "src"), "XDG_CACHE_HOME": CACHE}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+def is_compiled(path: Path) -> bool:
+    """Whether the tests of a module run with the compiler: its code is not compiled itself, so nothing is made anew."""
+    return path.parts[2] in NOT_COMPILED
+
+
+class Tests:
+    """Which tests pass in the original, and in how many seconds: learnt file by file, when a mutant needs it."""
+
+    def __init__(self, tree: Path):
+        self.tree = tree
+        digest = hashlib.sha256()
+        for file in sorted([*(tree / "src").rglob("*.py"), *(tree / "tests").rglob("*.py")]):
+            digest.update(file.read_bytes())
+        self.kept = Path(CACHE) / f"tests-{digest.hexdigest()[:16]}.json"  # for a run that goes on with this tree
+        self.known: dict[str, list[tuple[str, float]]] = {}
+
+    def cheapest(self, files: list[str], compiled: bool, seconds: float) -> list[tuple[str, float]]:
+        """Tests of these files, cheap ones first, of so many seconds together."""
+        ranked = [(cost, name) for file in files for name, cost in self._of_file(file, compiled)]
+        chosen, total = [], 0.0
+        for cost, name in sorted(ranked):
+            total += cost
+            if total > seconds:
+                break
+            chosen.append((name, cost))
+        return chosen
+
+    def _of_file(self, file: str, compiled: bool) -> list[tuple[str, float]]:
+        key = f"{file} {compiled}"
+        if key not in self.known and self.kept.exists():
+            self.known |= json.loads(self.kept.read_text())
+        if key not in self.known:
+            limits = Limits(TEST_SECONDS[compiled], FILE_SECONDS)
+            _, reports = run_tests(self.tree, [file], None, compiled, limits)
+            self.known[key] = [(name, cost) for name, outcome, cost in reports if outcome == "passed"]
+            self.kept.parent.mkdir(parents=True, exist_ok=True)
+            beside = self.kept.with_suffix(f".{os.getpid()}")
+            beside.write_text(json.dumps(self.known))
+            os.replace(beside, self.kept)
+        return self.known[key]
+
+
+# ---------------------------------------------------------------- running tests
+
+
+class Limits(NamedTuple):
+    """Seconds of processor time."""
+
+    test: float
+    all: float
+
+
+def run_tests(
+    tree: Path, files: list[str], names: list[str] | None, compiled: bool, limits: Limits
+) -> tuple[str, list[Any]]:
+    """What became of the tests ("passed", "failed", "timeout"), and name, outcome and seconds of each that ended."""
+    report = tree.parent / "report"
+    report.write_text("")
+    plan = {"tests": names, "seconds": limits.test, "report": str(report)}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree / "tools")]),
+        "HOME": str(tree.parent),
+        "NUMBA_CACHE_DIR": CACHE,
+        "NUMBA_DISABLE_JIT": str(int(not compiled)),
+        "MUTATE_PLAN": json.dumps(plan),
+    }
+    stop = ["-x"] if names is not None else []
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "mutate_plugin", *stop, *files]
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(limits.all), int(limits.all) + 5))
+        resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+
     process = subprocess.Popen(
-        command, cwd=tree, env=environment, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command,
+        cwd=tree,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=limit,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
-        process.communicate(timeout=timeout)
+        code = process.wait(timeout=3600.0)  # by the clock: a deadlock
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return "timeout"
-    return "passed" if process.returncode == 0 else "failed"
+        code = -signal.SIGXCPU
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # what its tests have started, too
+    process.wait()
+    fate = "timeout" if code in (-signal.SIGXCPU, -signal.SIGKILL) else "passed" if code == 0 else "failed"
+    return fate, [json.loads(line) for line in report.read_text().splitlines()]
 
 
-def try_one(mutant: Mutant, tree: Path, timeout: float) -> str:
-    """Change the copy, run the tests, change it back."""
-    file = tree / mutant.path
-    original = file.read_bytes()
-    file.write_bytes(original[: mutant.begin] + mutant.new.encode() + original[mutant.end :])
-    try:
-        fate = run_tests(tree, tests_of(mutant.path, tree), timeout)
-    finally:
-        file.write_bytes(original)
-    if fate == "timeout" and run_tests(tree, tests_of(mutant.path, tree), timeout) == "timeout":
-        return "undecided"
-    return fate
+def try_one(mutant: Mutant, tests: Tests, seconds: float) -> tuple[str, str]:
+    """Change the copy, run the tests, change it back: the mutant's fate and who killed it."""
+    compiled, nearest = is_compiled(mutant.path), tests_of(mutant.path, tests.tree)
+    fate, words, tried = "passed", "", 0
+    for files in (nearest[:2], nearest[2:6]):
+        plan = tests.cheapest(files, compiled, seconds) if fate == "passed" else []
+        if not plan:
+            continue
+        limits = Limits(5 * TEST_SECONDS[compiled], 60.0 + 3 * sum(cost for _, cost in plan))
+        file = tests.tree / mutant.path
+        original = file.read_bytes()
+        file.write_bytes(original[: mutant.begin] + mutant.new.encode() + original[mutant.end :])
+        try:
+            fate, reports = run_tests(tests.tree, files, [name for name, _ in plan], compiled, limits)
+        finally:
+            file.write_bytes(original)
+        tried += len(reports)
+        words = f"{tried} tests" + (f", {reports[-1][0] if reports else 'collection'}" if fate != "passed" else "")
+    return fate, words or "no tests"
 
 
 def main() -> int:
@@ -197,25 +317,36 @@ def main() -> int:
     parser.add_argument("--n", type=int, default=20, help="number of mutants (default: 20)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", metavar="TEXT", help="only modules whose path contains TEXT")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="for one mutant's tests")
+    parser.add_argument("--seconds", type=float, default=60.0, help="processor time of a mutant's tests (default: 60)")
+    parser.add_argument("--share", default="1/1", metavar="K/N", help="every N-th mutant from the K-th on")
+    parser.add_argument("--again", type=Path, metavar="LOG", help="the mutants that survived in this log")
     parser.add_argument("--list", action="store_true", help="print the mutants and the tests, run nothing")
     arguments = parser.parse_args()
-    mutants = sample(arguments.n, arguments.seed, arguments.only)
+    mutants = all_mutants(arguments.only)
+    if arguments.again:
+        keys = {line[4:] for line in arguments.again.read_text().splitlines() if line.startswith("key ")}
+        mutants = [mutant for mutant in mutants if mutant.key in keys]
+    else:
+        mutants = random.Random(arguments.seed).sample(mutants, min(arguments.n, len(mutants)))
     if arguments.list:
         for mutant in mutants:
             print(mutant, "|", " ".join(tests_of(mutant.path, ROOT)))
         return 0
-    fates = dict.fromkeys(WORDS, 0)
+    fates, known = dict.fromkeys(WORDS, 0), equivalents()
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache"))
-        for number, mutant in enumerate(mutants, start=1):
+        tests = Tests(tree)
+        first, step = map(int, arguments.share.split("/"))
+        for number, mutant in list(enumerate(mutants, start=1))[first - 1 :: step]:
             start = time.monotonic()
-            fate = try_one(mutant, tree, arguments.timeout)
+            fate, words = ("equivalent", known[mutant.key]) if mutant.key in known else ("passed", "")
+            fate, words = (fate, words) if words else try_one(mutant, tests, arguments.seconds)
             fates[fate] += 1
-            print(f"{number:3d} {WORDS[fate]:9s} {time.monotonic() - start:5.0f} s  {mutant}", flush=True)
-    killed = fates["failed"] + fates["timeout"]
-    print(f"{killed} of {len(mutants)} killed, {fates['passed']} survived, {fates['undecided']} undecided (--timeout)")
+            print(f"{number:3d} {WORDS[fate]:10s} {time.monotonic() - start:5.0f} s  {mutant}  ({words})", flush=True)
+            if fate == "passed":
+                print(f"key {mutant.key}", flush=True)
+    print(", ".join(f"{fates[fate]} {word.lower()}" for fate, word in WORDS.items()))
     return int(fates["passed"] > 0)
 
 

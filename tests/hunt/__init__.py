@@ -13,4 +13,9 @@ A part is a module here with
 and its name in `PARTS`. Cases are independent of one another and depend on nothing but part, seed and number.
 """
 
-PARTS = ("texts", "models", "commands", "fits")
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # tests/naive
+
+PARTS = ("texts", "models", "commands", "fits", "machines", "stores", "surroundings")
