@@ -25,7 +25,7 @@ from maxmargin import Certificate, Problem, losses, solvers
 from maxmargin.callbacks import EarlyStopping, ProgressBar
 from maxmargin.losses import Hinge
 from maxmargin.models.file import write_model
-from maxmargin.solvers import interrupts
+from maxmargin.solvers import base, interrupts
 from maxmargin.solvers.auto import plan
 from maxmargin.solvers.base import Progress, Report, Solver, run
 from maxmargin.solvers.coordinate import dual_cd
@@ -93,6 +93,16 @@ def test_max_iter_is_exact_in_passes(max_iter):
 
 def test_without_max_iter_the_solvers_own_limit_ends_a_run():
     assert solve(PROBLEM, Halving(step=100.0), tol=0.0).passes == Halving.max_passes
+
+
+def test_a_pause_for_time_that_was_spent_compiling_does_not_end_a_run(monkeypatch):
+    """The clock stands at the limit for a moment, wherever that is, and goes back when the compiling is over."""
+    reasons = []
+    for moment in range(3, 30):
+        looks = itertools.count()
+        monkeypatch.setattr(base, "working_time", lambda looks=looks, at=moment: 1e9 if next(looks) == at else 0.0)
+        reasons.append(solve(PROBLEM, "ocas", tol=1e-6, max_time=1.0).stop_reason)
+    assert set(reasons) == {"converged", "max_time"}  # within an iteration, and between two of them
 
 
 def test_max_time_is_kept():

@@ -42,7 +42,7 @@ def makes_passes(solver):
 
 def makes_iterations(solver):
     """Whether an update does all of something, and looks at no limit meanwhile."""
-    return solvers.get(solver).access in ("passes", "blocks")
+    return not solvers.get(solver).is_in_place or solvers.get(solver).access == "blocks"
 
 
 def make_small_updates(solver, monkeypatch):

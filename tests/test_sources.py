@@ -77,7 +77,7 @@ def test_partitions_do_not_matter(solver, loss, storage):
     for problem in (whole, parts):
         seen = iterates[problem] = []
         note = [lambda progress, seen=seen: seen.append(np.array(progress.state.w))]
-        result = solve(problem, solver, tol=1e-6, callbacks=note)
+        result = solve(problem, solver, tol=max(1e-6, solvers.get(solver).accuracy), callbacks=note)
         assert result.stop_reason == "converged"
         seen.append(result)
     (*one, end), (*other, other_end) = iterates.values()

@@ -7,6 +7,7 @@ import samples
 import maxmargin
 from maxmargin import BudgetSVC, LinearSVC, LinearSVCCV, LinearSVR, OnlineSVC
 from maxmargin.data import cuts
+from maxmargin.estimators._budget_store import StoredRows
 
 
 @pytest.fixture(autouse=True)
@@ -102,13 +103,47 @@ def test_an_online_learner_takes_a_store_as_a_stream(tmp_path):
     np.testing.assert_array_equal(on_disk.predict(store), on_disk.predict(X))
 
 
-def test_a_budgeted_learner_takes_the_chunks_of_a_store(tmp_path):
-    X, y = sample()
-    store = stored(tmp_path / "s", X, y)
-    model = BudgetSVC(budget=30, random_state=0)
-    for rows, labels in store:
-        model.partial_fit(rows, labels, classes=store.classes)
-    assert (model.predict(store) == y).mean() > 0.75
+@pytest.mark.parametrize("refit", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_a_budgeted_learner(tmp_path, storage, n_classes, refit):
+    X, y = sample(n_classes, 900, storage)
+    names = np.array(["a", "c", "b", "d"])[y]
+    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    store = stored(tmp_path / "s", X, names, memory=10**6, sample_weight=weight)
+    options = {"budget": 30, "max_iter": 3, "refit": refit, "random_state": 0, "class_weight": "balanced"}
+    model, in_memory = BudgetSVC(**options).fit(store), BudgetSVC(**options).fit(X, names, weight)
+    assert model.classes_.tolist() == in_memory.classes_.tolist()
+    assert model.kernel_.gamma == pytest.approx(in_memory.kernel_.gamma, rel=1e-12)  # the sample is all rows here
+    assert model.history_["passes"].tolist() == [1.0, 2.0, 3.0]
+    assert model.history_["steps"][-1] == in_memory.history_["steps"][-1]
+    assert len(model.support_vectors_) <= 30
+    counts = weight > 0.0
+    right = [((m.predict(X) == names) * weight).sum() / weight.sum() for m in (model, in_memory)]
+    assert right[0] > right[1] - 0.06
+    assert (model.certificate_ is None) == (not refit)
+    np.testing.assert_array_equal(model.predict(store), model.predict(X))
+    assert model.predict(store)[counts].shape == (counts.sum(),)
+
+
+def test_a_budgeted_learner_refits_on_a_sample(tmp_path):
+    X, y = sample(2, 900)
+    store = stored(tmp_path / "s", X, y, memory=20_000)
+    model = BudgetSVC(budget=20, max_iter=0.5, C=3.0).fit(store)
+    assert model.stop_reason_ == "converged"
+    assert model.history_["passes"][-1] == pytest.approx(0.5, abs=2e-3)
+    sampled = StoredRows(store, None, None, model)
+    assert 40 <= len(sampled.y) < 900
+    assert sampled.weight.sum() == pytest.approx(900.0)
+    assert set(map(tuple, sampled.X)) <= set(map(tuple, X))
+    assert (model.predict(X) == y).mean() > 0.8
+
+
+def test_a_store_whose_rows_are_few_is_fitted_exactly(tmp_path):
+    X, y = sample(2, 300)
+    store = stored(tmp_path / "s", X[np.arange(300) % 10], y[np.arange(300) % 10], memory=10**6)
+    exact = BudgetSVC(budget=40, tol=1e-9).fit(store)
+    assert len(exact.support_vectors_) == 10
 
 
 def test_what_a_store_cannot_do_is_told(tmp_path):
@@ -116,8 +151,10 @@ def test_what_a_store_cannot_do_is_told(tmp_path):
     store = stored(tmp_path / "s", X, y)
     with pytest.raises(ValueError, match="'dual_cd' does not take these rows"):
         LinearSVC(solver="dual_cd").fit(store)
-    with pytest.raises(ValueError, match="partial_fit"):
-        BudgetSVC().fit(store, None)
+    with pytest.raises(ValueError, match='budget="auto" needs rows in memory'):
+        BudgetSVC(budget="auto").fit(store)
+    with pytest.raises(ValueError, match="labels of its own"):
+        BudgetSVC().fit(store, y)
     with pytest.raises(ValueError, match="rows in memory"):
         LinearSVC(multi_class="crammer_singer").fit(store)
     with pytest.raises(ValueError, match="only one class"):

@@ -35,6 +35,7 @@ PAPERS = {
     "block_cd": "Yu, Hsieh, Chang, Lin (KDD 2010)",
     "larank": "Bordes, Bottou, Gallinari, Weston (ICML 2007)",
     "folos": "Duchi, Singer (JMLR 2009)",
+    "folos_batch": "Duchi, Singer (JMLR 2009)",
     "gd": "Bottou, Bousquet (NIPS 2007); Menon (2009), table 2",
     "2gd": "Bottou, Bousquet (NIPS 2007); Menon (2009), table 2",
     "sgd_plain": "Bottou, Bousquet (NIPS 2007); Menon (2009), table 2",

@@ -10,6 +10,7 @@ from naive.block_cd import block_cd
 from naive.cutting_plane import bmrm, cutting_plane
 from naive.dual_cd import dual_cd
 from naive.folos import folos
+from naive.folos_batch import folos_batch
 from naive.gradient_descent import gd, newton, second_order_sgd, sgd_plain
 from naive.interior_point import interior_point
 from naive.lbfgs import lbfgs
@@ -51,6 +52,7 @@ ITERATIONS = {
     "bmrm": bmrm,
     "svmperf": svmperf,
     "sub_lbfgs": sub_lbfgs,
+    "folos_batch": folos_batch,
     "gd": gd,
     "2gd": newton,
 }

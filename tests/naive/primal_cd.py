@@ -10,13 +10,13 @@ from naive.random import Xorshift
 
 
 def primal_cd(X, y, cost, loss, seed=0, penalty="l2", shrinking=True, events=None):
-    """Algorithm 1 of Chang et al. (2008) and CDN of Yuan et al. (2010); w each time n features were visited.
+    """Algorithm 1 of Chang et al. (2008) and CDN of Yuan et al. (2010); w after each sweep over the active features.
 
     Without Newton steps for several features at once. `events` counts what happened.
     """
     X, y, cost = X[cost > 0], y[cost > 0], cost[cost > 0]
     random, n, events = Xorshift(seed), X.shape[1], {} if events is None else events
-    active, w, visits, M = list(range(n)), np.zeros(n), 0, np.inf
+    active, w, M = list(range(n)), np.zeros(n), np.inf
     is_l1 = penalty == "l1"
     while True:
         random.shuffle(active)
@@ -31,9 +31,7 @@ def primal_cd(X, y, cost, loss, seed=0, penalty="l2", shrinking=True, events=Non
                 kept.append(j)
                 violations.append(_violation(w[j], G))
                 w[j] += _step(X, y, cost, loss, w, j, G, H, is_l1, events)
-            visits += 1
-            if visits % n == 0:
-                yield (w.copy(),)
+        yield (w.copy(),)
         active, M = (kept, max(violations)) if kept else (list(range(n)), np.inf)
 
 

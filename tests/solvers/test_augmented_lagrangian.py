@@ -6,8 +6,8 @@ import samples
 
 from maxmargin import Problem, losses, solve
 from maxmargin.solvers.base import Goal
-from maxmargin.solvers.newton import augmented_lagrangian as module
-from maxmargin.solvers.newton.augmented_lagrangian import AugmentedLagrangian, _best_alpha, _Line
+from maxmargin.solvers.newton import augmented_rows
+from maxmargin.solvers.newton.augmented_lagrangian import AugmentedLagrangian, _Line
 
 QUADRATIC = [name for name in losses.names() if name != "logistic"]
 
@@ -32,11 +32,14 @@ def test_alpha_is_the_best_there_is(loss):
         grid = np.linspace(max(form.lower, -20.0) * C, min(form.upper, 20.0) * C, 40_001)
         conjugates = np.array([losses.conjugate(phi, -a / C) for a in grid])
         worth = -grid * t - C * conjugates - (grid - centre) ** 2 / (2.0 * s * C)
-        alpha, is_free = _best_alpha(form, t, C, centre, s)
+        alpha, is_free = augmented_rows.best_alpha(form, t, C, centre, s)
         if abs(alpha) < 20.0 * C:
             assert alpha == pytest.approx(grid[worth.argmax()], abs=40.0 * C / 40_000)
         h = 1e-7
-        moves = _best_alpha(form, t + h, C, centre, s)[0] != _best_alpha(form, t - h, C, centre, s)[0]
+        moves = (
+            augmented_rows.best_alpha(form, t + h, C, centre, s)[0]
+            != augmented_rows.best_alpha(form, t - h, C, centre, s)[0]
+        )
         assert is_free == moves
 
 
@@ -68,7 +71,7 @@ def test_rows_that_are_left_out_of_the_line_search_add_what_they_should():
     part.slope(0.5)
     assert 0 < len(part.left.y) < problem.n_rows
     for step in (0.0, 0.3, 0.999):
-        first, second = module._slope(problem.labels, whole.s, step, *whole.rows)
+        first, second = augmented_rows.slope(problem.labels, whole.s, step, *whole.rows)
         expected = whole.at_zero + step * whole.dd - first, whole.dd + whole.curvature * second
         np.testing.assert_allclose(part.slope(step), expected, rtol=1e-12)
 

@@ -6,7 +6,8 @@ import samples
 
 from maxmargin import Problem, solve
 from maxmargin.solvers.textbook import gradient_descent
-from maxmargin.solvers.textbook.gradient_descent import GradientDescent, NewtonDescent, PlainSGD, SecondOrderSGD
+from maxmargin.solvers.textbook.gradient_descent import GradientDescent, NewtonDescent
+from maxmargin.solvers.textbook.plain_sgd import PlainSGD, SecondOrderSGD
 
 SMOOTH = ["squared_hinge", "huber", "logistic", "squared_error", "squared_epsilon_insensitive"]
 

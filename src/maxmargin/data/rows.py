@@ -321,6 +321,15 @@ def _squared_norms(rows, out, lo, hi):
         out[i] = row_norm2(rows, i)
 
 
+def as_dense(rows: Rows) -> Array:
+    """The matrix of the rows, without the virtual column; not copied if it is there."""
+    if isinstance(rows, Dense):
+        return rows.values
+    dense = np.zeros((n_rows(rows), rows.n_features), rows.data.dtype)
+    dense[np.repeat(np.arange(len(dense)), np.diff(rows.indptr)), rows.indices] = rows.data
+    return dense
+
+
 def matvec(rows: Rows, w: Array, n_jobs: int = 1) -> Array:
     """Inner product of every row with w."""
     out = np.empty(n_rows(rows))

@@ -15,12 +15,11 @@ from maxmargin._code_cache import working_time
 from maxmargin.data.outputs import linear_outputs
 from maxmargin.data.rows import Array
 from maxmargin.data.source import Source
-from maxmargin.data.store.store import Store
 from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from maxmargin.estimators._estimator import Estimator
 from maxmargin.estimators._parameters import SEVERITY, check_numbers, progress_bar, seed_of, solver_for, validated
 from maxmargin.estimators._stored import at_once as n_at_once
-from maxmargin.estimators._stored import is_stored, stored_data
+from maxmargin.estimators._stored import is_stored, see_features, stored_data
 from maxmargin.losses import Loss
 from maxmargin.parallel import effective_n_jobs, map_ordered
 from maxmargin.problem import Problem
@@ -82,10 +81,10 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
         seed_of(self.random_state)
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
         if is_stored(X):
-            self._see_features(X)
+            see_features(self, X)
             X, y, sample_weight = stored_data(X, y, sample_weight, bias, n_jobs)
         elif isinstance(X, Source):
-            self._see_features(X)
+            see_features(self, X)
         else:
             X, y = validated(self, X, y)
         problem = Problem(
@@ -100,15 +99,6 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
             n_jobs=n_jobs,
         )
         return problem, y
-
-    def _see_features(self, store: Any) -> None:
-        """What `validated` notes of a matrix."""
-        self.n_features_in_ = store.n_features
-        for name in ("feature_names_in_", "first_index_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        if isinstance(store, Store) and store.index.index_base is not None:
-            self.first_index_ = store.index.index_base
 
     @property
     def _has_free_intercept(self) -> bool:

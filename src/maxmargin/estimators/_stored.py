@@ -21,6 +21,16 @@ def is_stored(X: Any) -> bool:
     return isinstance(X, Store)
 
 
+def see_features(estimator: Any, rows: Any) -> None:
+    """Note of a store or a source what `validated` notes of a matrix."""
+    estimator.n_features_in_ = rows.n_features
+    for name in ("feature_names_in_", "first_index_"):
+        if hasattr(estimator, name):
+            delattr(estimator, name)
+    if isinstance(rows, Store) and rows.index.index_base is not None:
+        estimator.first_index_ = rows.index.index_base
+
+
 def stored_data(store: Store, y: Any, sample_weight: Any, bias: float, n_jobs: int) -> tuple[Any, StoredLabels, Any]:
     """The source, labels and weights of a store."""
     if y is not None:

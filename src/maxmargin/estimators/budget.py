@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any
@@ -17,11 +18,12 @@ from maxmargin import kernels
 from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array, as_rows
 from maxmargin.estimators._budget_size import DEFAULT_TIME, SHARE_OF_PASSES, Trial, announce, choose
+from maxmargin.estimators._budget_store import StoredRows, stacked
 from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from maxmargin.estimators._estimator import Classifier, Estimator
 from maxmargin.estimators._one_vs_rest import check_labels, class_factors, observed_classes
 from maxmargin.estimators._parameters import SEVERITY, progress_bar, seed_of, validated
-from maxmargin.estimators._stored import is_stored
+from maxmargin.estimators._stored import is_stored, see_features
 from maxmargin.kernels import Kernel
 from maxmargin.kernels.scale import gamma_for
 from maxmargin.parallel import effective_n_jobs
@@ -172,7 +174,7 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
 
     # ------------------------------------------------------------ fit
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BudgetSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BudgetSVC:
         """Train on rows X with labels y.
 
         Ctrl-C ends the training within a second; the model found so far is kept, and KeyboardInterrupt raised (unless
@@ -181,7 +183,9 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            C-ordered arrays and CSR matrices of float32 or float64 are not copied.
+            C-ordered arrays and CSR matrices of float32 or float64 are not copied. Or a store (`maxmargin.open_store`),
+            which has its labels with it, in random order (``pack(shuffle=True)``): its blocks are learnt from one after
+            the other, and `refit` and ``gamma="scale"`` look at a random sample that fits into its memory.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C. A row of weight 0 is as good as absent.
@@ -190,9 +194,6 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
         -------
         self
         """
-        if is_stored(X):
-            advice = "for X, y in store: model.partial_fit(X, y, classes=store.classes)"
-            raise ValueError(f"BudgetSVC.fit takes rows in memory; from a store it learns by {advice}")
         complaint = self._train(X, y, sample_weight)
         if complaint:  # raised here, so that it points at the line that called `fit`
             end_of_fit(self.stop_reason_, complaint, ConvergenceWarning, stacklevel=2)
@@ -203,17 +204,23 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
         """All of `fit` but its warning, which is returned if there should be one."""
         started = working_time()
         self._check_parameters()
-        X, y = validated(self, X, y)
-        check_labels(y)
-        rows, _ = as_rows(X)
-        weight = check_weights(sample_weight, len(y))
-        classes = observed_classes(y, weight)
-        known = weight > 0.0
-        codes = np.where(known, np.searchsorted(classes, np.where(known, y, classes[0])), 0)
-        factors = class_factors(self.class_weight, classes, y, weight)
+        stored = None
+        if is_stored(X):
+            see_features(self, X)
+            stored = StoredRows(X, y, sample_weight, self)
+            weight, classes = stored.weight, stored.classes
+            problem = stored.problem(stored.X, stored.y, weight)
+        else:
+            X, y = validated(self, X, y)
+            check_labels(y)
+            weight = check_weights(sample_weight, len(y))
+            classes = observed_classes(y, weight)
+            known = weight > 0.0
+            codes = np.where(known, np.searchsorted(classes, np.where(known, y, classes[0])), 0)
+            factors = class_factors(self.class_weight, classes, y, weight)
+            problem = BudgetProblem(X, codes, len(classes), self.C, sample_weight=weight, class_factors=factors)
         before = self._start(classes)
-        function = self._kernel_function(rows, weight) if before is None else self._function()
-        problem = BudgetProblem(X, codes, len(classes), self.C, sample_weight=weight, class_factors=factors)
+        function = self._kernel_function(problem.rows, weight) if before is None else self._function()
         budget, started = self._size(function, problem, before, started)
 
         def usable(states: list[BudgetState]) -> dict[str, Any]:
@@ -221,7 +228,7 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         task = FitTask(self, 1, usable, {"X": X, "y": y, "metadata": metadata})
-        found = self._find(function, problem, budget, before, started, task)
+        found = self._find(function, problem, budget, before, started, task, stored)
         self.classes_, self.kernel_, self.budget_ = classes, function, budget
         self._held: list[Any] | None = None
         self._keep(*found)
@@ -266,7 +273,7 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
         held = [] if is_first else getattr(self, "_held", None)  # parts of a stream too short to tell its scales
         if held is not None:
             held = [*held, (X, y, weight)]
-            X, y, weight = (_stacked(parts) for parts in zip(*held))
+            X, y, weight = (stacked(parts) for parts in zip(*held))
             rows, is_first = as_rows(X)[0], True
         codes = np.searchsorted(known, y)
         factors = class_factors(self.class_weight, known, y, weight)
@@ -382,8 +389,9 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
         before: BudgetState | None,
         started: float,
         task: FitTask,
+        stored: StoredRows | None = None,
     ) -> tuple[Result, Refit | None, BudgetState]:
-        """Support vectors by passes over the rows, then their coefficients."""
+        """Support vectors by passes over the rows, which may be stored, then their coefficients."""
         bias, seed = 1.0 if self.fit_intercept else 0.0, seed_of(self.random_state)
 
         def seconds_left(share: float) -> float | None:
@@ -391,13 +399,14 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
             return None if left is None else max(1e-9, share * left)
 
         with catch_interrupt() as interrupt, progress_bar(self.verbose) as bars, task.callbacks(0) as callbacks:
-            everything = distinct_rows(problem, budget) if self.refit and before is None else None
+            may_be_few = self.refit and before is None and (stored is None or stored.n == problem.n_rows)
+            everything = distinct_rows(problem, budget) if may_be_few else None
             if everything is not None:
                 result = self._all_rows(function, problem, budget, everything, started)
             else:
-                result = run(
+                make_passes = partial(run, problem=problem) if stored is None else stored.run  # type: ignore[arg-type]
+                result = make_passes(
                     self._solver_of_passes(function, budget),
-                    problem,  # type: ignore[arg-type]
                     max_iter=self.max_iter,
                     max_time=seconds_left(SHARE_OF_PASSES if self.refit else 1.0),
                     callbacks=[*bars, *callbacks],
@@ -497,14 +506,3 @@ def _expansion(state: BudgetState) -> dict[str, Any]:
         "dual_coef_": state.coefficients,
         "intercept_": state.intercepts,
     }
-
-
-def _stacked(parts: Any) -> Any:
-    """Parts of a stream, one below the other."""
-    if len(parts) == 1:
-        return parts[0]
-    if any(hasattr(part, "tocsr") for part in parts):
-        from scipy.sparse import vstack
-
-        return vstack(parts, format="csr")
-    return np.concatenate(parts)

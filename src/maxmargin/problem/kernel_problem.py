@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin import kernels, losses, penalties
-from maxmargin.data.rows import Array, Dense, Rows, as_rows, n_features, n_rows, take
+from maxmargin.data.rows import Array, Dense, Rows, as_dense, as_rows, n_features, n_rows, take
 from maxmargin.kernels.blocks import KernelValues
 from maxmargin.kernels.given import CallableValues, PrecomputedValues
 from maxmargin.kernels.part import PartOfValues
@@ -282,7 +282,7 @@ class KernelProblem:
     def values(self) -> Any:
         """Kernel values between rows, block by block."""
         if self.kernel == "precomputed":
-            return PrecomputedValues(self.rows.values if isinstance(self.rows, Dense) else _as_array(self.rows))
+            return PrecomputedValues(as_dense(self.rows))
         if isinstance(self.kernel, kernels.TAGS):
             return KernelValues(self.kernel, self.rows, self.n_jobs)
         return CallableValues(self.kernel, self._X)  # type: ignore[attr-defined]
@@ -380,9 +380,3 @@ def _program_of_losses(y: Array, cost: Array, loss: losses.Loss) -> dict[str, An
         "upper": upper + 0.0,
         "diagonal": diagonal,
     }
-
-
-def _as_array(rows: Any) -> Array:
-    dense = np.zeros((len(rows.indptr) - 1, rows.n_features), rows.data.dtype)
-    dense[np.repeat(np.arange(len(dense)), np.diff(rows.indptr)), rows.indices] = rows.data
-    return dense

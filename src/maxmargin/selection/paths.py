@@ -290,18 +290,18 @@ def path(
 def prepared(estimator: Any, template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Any:
     """Validate as `estimator`; X and y as arrays, the problem at C = 1, without labels yet, and the solver."""
     from maxmargin.estimators._parameters import check_numbers, solver_for, validated
-    from maxmargin.estimators._stored import is_stored, stored_data
+    from maxmargin.estimators._stored import is_stored, see_features, stored_data
 
     check_numbers(template)
     loss = template._checked_loss()
     bias = float(template.intercept_scaling) if template.fit_intercept else 0.0
     rows: Any
     if is_stored(X):
-        estimator._see_features(X)
+        see_features(estimator, X)
         rows, _, sample_weight = stored_data(X, y, sample_weight, bias, effective_n_jobs(template.n_jobs))
         y = X.labels()
     elif isinstance(X, Source):
-        estimator._see_features(X)
+        see_features(estimator, X)
         rows = X
     else:
         X, y = validated(estimator, X, y)

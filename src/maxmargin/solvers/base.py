@@ -61,14 +61,20 @@ class Solver:
     max_passes: ClassVar[float] = 1000.0  # where `max_iter=None` ends
     check_every: ClassVar[float] = 10.0  # passes between certificates that the solver did not ask for itself
     accuracy: ClassVar[float] = 0.0  # relative gap that a stochastic method reaches in these passes; 0: any
+    is_in_place: ClassVar[bool]  # whether `update` is a block of work in place; an iteration that may be dropped if not
     proves: ClassVar[bool] = True  # whether it bounds its distance from the optimum; if not, it ends at a limit
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "is_in_place" not in cls.__dict__:
+            cls.is_in_place = cls.access != "passes"
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: State | None = None) -> State:
         """State before the first step; `start` is a state or result to begin from (warm start)."""
         raise NotImplementedError
 
     def update(self, problem: Problem, state: State, goal: Goal) -> State:
-        """One iteration, which leaves `state` as it is (access "passes"), or a block of work, in place."""
+        """One iteration, which leaves `state` as it is, or a block of work, in place; see `is_in_place`."""
         raise NotImplementedError
 
     def report(self, problem: Problem, state: State, goal: Goal) -> Report:
@@ -227,6 +233,8 @@ class _Loop:
                 self._update(self._milestone(report, bool(callbacks)), max_time, interrupt)
             except Paused:
                 reason = self._limit(report, max_time, interrupt)
+                if reason is None:  # compiling, whose time has been taken off since, had brought it to the limit
+                    continue
                 break
             except GaveUp as why:
                 reason, self.detail = "stalled", str(why)
@@ -255,7 +263,7 @@ class _Loop:
 
     def _update(self, goal: Goal, max_time: float, interrupt: threading.Event) -> None:
         """One update. An iteration that is paused half-way, or leads out of the numbers, leaves the state as it was."""
-        if self.solver.access != "passes":
+        if self.solver.is_in_place:
             self.state = self.solver.update(self.problem, self.state, goal)
         else:
             with pausing(lambda: interrupt.is_set() or self.seconds >= max_time), np.errstate(all="ignore"):

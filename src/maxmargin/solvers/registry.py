@@ -33,10 +33,11 @@ _LINEAR = {  # name: (module, class); imported when asked for
     "pegasos": ("maxmargin.solvers.stochastic.pegasos", "Pegasos"),
     "sgd_qn": ("maxmargin.solvers.stochastic.sgd_qn", "SGDQN"),
     "folos": ("maxmargin.solvers.stochastic.folos", "FOLOS"),
+    "folos_batch": ("maxmargin.solvers.stochastic.folos_batch", "BatchFOLOS"),
     "gd": ("maxmargin.solvers.textbook.gradient_descent", "GradientDescent"),
     "2gd": ("maxmargin.solvers.textbook.gradient_descent", "NewtonDescent"),
-    "sgd_plain": ("maxmargin.solvers.textbook.gradient_descent", "PlainSGD"),
-    "2sgd": ("maxmargin.solvers.textbook.gradient_descent", "SecondOrderSGD"),
+    "sgd_plain": ("maxmargin.solvers.textbook.plain_sgd", "PlainSGD"),
+    "2sgd": ("maxmargin.solvers.textbook.plain_sgd", "SecondOrderSGD"),
 }
 
 
@@ -120,6 +121,6 @@ def supporting(loss: Loss, penalty: str | Penalty = "l2", *, free_intercept: boo
     --------
     >>> from maxmargin import losses
     >>> supporting(losses.Logistic(), "l1")
-    ['primal_cd', 'bmrm', 'folos']
+    ['primal_cd', 'bmrm', 'folos', 'folos_batch']
     """
     return [name for name in names() if takes(name, loss, penalty, free_intercept=free_intercept)]

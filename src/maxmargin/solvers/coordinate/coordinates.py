@@ -8,7 +8,8 @@ logistic loss needs an exponential for a value that changes and none for one tha
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -31,7 +32,7 @@ from maxmargin.penalties import L1
 from maxmargin.problem import Problem
 from maxmargin.solvers.coordinate.columns import columns_of
 
-# ---------------------------------------------------------------- what does not move
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Columnwise(NamedTuple):
@@ -44,6 +45,14 @@ class Columnwise(NamedTuple):
     loss: Loss
     bias: float  # what the last column's ones stand for; 1 where there is no such column
     is_l1: bool
+
+
+class Moving(NamedTuple):
+    """A point: w, and for each row that has a cost t_i and phi'(t_i), kept in step."""
+
+    w: Array
+    t: Array
+    slope: Array
 
 
 _known: WeakKeyDictionary[Problem, Columnwise] = WeakKeyDictionary()
@@ -69,7 +78,7 @@ def columnwise(problem: Problem) -> Columnwise:
 @compiled_lean
 def _column_sizes(columns, signed_cost, bound, largest):
     for j in range(len(bound)):
-        bound[j], largest[j] = column_size(columns, j, signed_cost)
+        bound[j], largest[j] = _column_size(columns, j, signed_cost)  # sum_i C_i x_ij^2, max |x_ij|
 
 
 # ---------------------------------------------------------------- the loss of one row
@@ -204,109 +213,113 @@ def _(columns, j):
 
 
 @generic
-def column_size(columns, j, signed_cost):
-    """sum_i C_i x_ij^2 and the largest |x_ij|."""
+def _span(columns, j):
+    """Where the values of column j begin and end."""
     raise TypeError(f"not a storage: {type(columns).__name__}")
 
 
-@column_size.register(Dense, fastmath=DENSE_MATH)
-def _(columns, j, signed_cost):
-    total, largest = 0.0, 0.0
-    for i in range(columns.values.shape[1]):
-        x = abs(np.float64(columns.values[j, i]))
-        total += abs(signed_cost[i]) * x * x
-        largest = max(largest, x)
-    return total, largest
+@_span.register(Dense)
+def _(columns, j):
+    return 0, columns.values.shape[1]
 
 
-@column_size.register(CSR)
-def _(columns, j, signed_cost):
-    total, largest = 0.0, 0.0
-    for p in range(np.uint64(columns.indptr[j]), np.uint64(columns.indptr[j + 1])):
-        x = abs(np.float64(columns.data[p]))
-        total += abs(signed_cost[np.uint64(columns.indices[p])]) * x * x
-        largest = max(largest, x)
-    return total, largest
+@_span.register(CSR)
+def _(columns, j):
+    return np.uint64(columns.indptr[j]), np.uint64(columns.indptr[j + 1])
 
 
 @generic
-def derivatives(columns, j, loss, slope, signed_cost):
-    """First and second derivative of sum_i C_i phi(t_i) in w_j."""
+def _entry(columns, j, p):
+    """The row and the value of entry p, in the span of column j."""
     raise TypeError(f"not a storage: {type(columns).__name__}")
 
 
-@derivatives.register(Dense, fastmath=DENSE_MATH)
-def _(columns, j, loss, slope, signed_cost):
+@_entry.register(Dense)
+def _(columns, j, p):
+    return p, np.float64(columns.values[j, p])
+
+
+@_entry.register(CSR)
+def _(columns, j, p):
+    return np.uint64(columns.indices[p]), np.float64(columns.data[p])
+
+
+def _for_both_storages(kernel: F) -> F:
+    """One text for dense and sparse columns; only sums over dense ones may be added in any order."""
+    both = generic(kernel)
+    both.register(Dense, fastmath=DENSE_MATH)(kernel)
+    both.register(CSR)(kernel)
+    return both
+
+
+@_for_both_storages
+def _column_size(columns, j, signed_cost):
+    begin, end = _span(columns, j)
+    total, largest = 0.0, 0.0
+    for p in range(begin, end):
+        i, x = _entry(columns, j, p)
+        total += abs(signed_cost[i]) * x * x
+        largest = max(largest, abs(x))
+    return total, largest
+
+
+@_for_both_storages
+def _derivatives(columns, j, data, slope):
+    begin, end = _span(columns, j)
     G, H = 0.0, 0.0
-    for i in range(columns.values.shape[1]):
-        x, C = np.float64(columns.values[j, i]), signed_cost[i]
+    for p in range(begin, end):
+        i, x = _entry(columns, j, p)
+        C = data.signed_cost[i]
         G += C * slope[i] * x
-        H += abs(C) * curvature(loss, slope[i]) * x * x
+        H += abs(C) * curvature(data.loss, slope[i]) * x * x
     return G, H
 
 
-@derivatives.register(CSR)
-def _(columns, j, loss, slope, signed_cost):
-    G, H = 0.0, 0.0
-    for p in range(np.uint64(columns.indptr[j]), np.uint64(columns.indptr[j + 1])):
-        i = np.uint64(columns.indices[p])
-        x, C = np.float64(columns.data[p]), signed_cost[i]
-        G += C * slope[i] * x
-        H += abs(C) * curvature(loss, slope[i]) * x * x
-    return G, H
+@_for_both_storages
+def _change(columns, j, data, here, step):
+    begin, end = _span(columns, j)
+    total, size = 0.0, 0.0
+    for p in range(begin, end):
+        i, x = _entry(columns, j, p)
+        C = data.signed_cost[i]
+        part = abs(C) * difference(data.loss, here.t[i], here.slope[i], signed_step(step, C) * x)
+        total += part
+        size += abs(part)
+    return total, size
+
+
+@compiled_lean
+def derivatives(data, slope, j):
+    """First and second derivative of sum_i C_i phi(t_i) in w_j."""
+    unit = unit_of(data, j)
+    G, H = _derivatives(data.columns, j, data, slope)
+    return unit * G, max(unit * unit * H, FLATTEST * data.bound[j])
+
+
+@compiled_lean
+def change(data, here, j, step):
+    """What a step in w_j adds to sum_i C_i phi(t_i), and the sum of what rows add and take away."""
+    return _change(data.columns, j, data, here, step * unit_of(data, j))
+
+
+@compiled_lean
+def move(data, here, j, step):
+    """Take a step in w_j, and bring t and phi'(t) up to date."""
+    here.w[j] += step
+    begin, end = _span(data.columns, j)
+    for p in range(begin, end):
+        i, x = _entry(data.columns, j, p)
+        here.t[i] += signed_step(step * unit_of(data, j), data.signed_cost[i]) * x
+        here.slope[i] = derivative(data.loss, here.t[i])
+
+
+@compiled_lean
+def unit_of(data, j):
+    """What the values of column j stand for: 1, or the bias."""
+    return data.bias if j == len(data.bound) - 1 else 1.0
 
 
 @compiled
 def signed_step(step, signed_cost):
     """sign_i step."""
     return math.copysign(step, step * signed_cost)
-
-
-@generic
-def change(columns, j, loss, t, slope, signed_cost, step):
-    """What a step in w_j adds to sum_i C_i phi(t_i), and the sum of what rows add and take away."""
-    raise TypeError(f"not a storage: {type(columns).__name__}")
-
-
-@change.register(Dense, fastmath=DENSE_MATH)
-def _(columns, j, loss, t, slope, signed_cost, step):
-    total, size = 0.0, 0.0
-    for i in range(columns.values.shape[1]):
-        dt = signed_step(step, signed_cost[i]) * np.float64(columns.values[j, i])
-        part = abs(signed_cost[i]) * difference(loss, t[i], slope[i], dt)
-        total += part
-        size += abs(part)
-    return total, size
-
-
-@change.register(CSR)
-def _(columns, j, loss, t, slope, signed_cost, step):
-    total, size = 0.0, 0.0
-    for p in range(np.uint64(columns.indptr[j]), np.uint64(columns.indptr[j + 1])):
-        i = np.uint64(columns.indices[p])
-        dt = signed_step(step, signed_cost[i]) * np.float64(columns.data[p])
-        part = abs(signed_cost[i]) * difference(loss, t[i], slope[i], dt)
-        total += part
-        size += abs(part)
-    return total, size
-
-
-@generic
-def move(columns, j, loss, t, slope, signed_cost, step):
-    """Bring t and phi'(t) up to date after a step in w_j."""
-    raise TypeError(f"not a storage: {type(columns).__name__}")
-
-
-@move.register(Dense)
-def _(columns, j, loss, t, slope, signed_cost, step):
-    for i in range(columns.values.shape[1]):
-        t[i] += signed_step(step, signed_cost[i]) * np.float64(columns.values[j, i])
-        slope[i] = derivative(loss, t[i])
-
-
-@move.register(CSR)
-def _(columns, j, loss, t, slope, signed_cost, step):
-    for p in range(np.uint64(columns.indptr[j]), np.uint64(columns.indptr[j + 1])):
-        i = np.uint64(columns.indices[p])
-        t[i] += signed_step(step, signed_cost[i]) * np.float64(columns.data[p])
-        slope[i] = derivative(loss, t[i])

@@ -9,7 +9,7 @@ however many rows there are. Thousands are affordable, and that is what columns 
 as one-hot codes do. Without them P is soon right to five digits while some |G_j| is still twice what it may be: then
 nothing is proven, because alpha must be halved to be feasible.
 
-w does not move until the end of a step: one that is interrupted while H is summed leaves everything as it was.
+A step makes a new point: one that is interrupted while H is summed leaves everything as it was.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from maxmargin.solvers.coordinate.columns import transpose
 from maxmargin.solvers.coordinate.coordinates import (
     FLATTEST,
     Columnwise,
+    Moving,
     curvature,
     derivatives,
     difference,
@@ -71,17 +72,16 @@ def _n_values(columns, features):
     return total
 
 
-def take_step(problem: Problem, data: Columnwise, moving: tuple[Array, Array, Array], features: Array) -> float:
-    """Change w, t and phi'(t) in place by a step for some features, in ascending order; what it took."""
-    w, t, slope = moving
-    work = work_of(data.columns, len(t), features)
-    model = build(problem, data, slope, features, work)
+def take_step(problem: Problem, data: Columnwise, here: Moving, features: Array) -> tuple[Moving, float]:
+    """The point after a step for some features, in ascending order, and the work it took."""
+    work = work_of(data.columns, len(here.t), features)
+    model = build(problem, data, here.slope, features, work)
     k = len(features)
     most = 100 + int(20.0 * work / k**2)  # sweeps: about as much time as H took
     d, r = np.zeros(k), model.G.copy()
-    n_sweeps = _solve(model.H, data.bound[features], w[features], d, r, most)
-    _search(data, moving, model, d, r, matvec(model.X, d * model.units, problem.n_jobs))
-    return work + n_sweeps * k * k / 8
+    n_sweeps = _solve(model.H, data.bound[features], here.w[features], d, r, most)
+    there = _search(data, here, model, d, matvec(model.X, d * model.units, problem.n_jobs))
+    return there, work + n_sweeps * k * k / 8
 
 
 def build(problem: Problem, data: Columnwise, slope: Array, features: Array, work: float) -> Model:
@@ -97,7 +97,7 @@ def build(problem: Problem, data: Columnwise, slope: Array, features: Array, wor
         end = min(n_rows, begin + size)
         H += weighted_gram(between(X, begin, end), D[begin:end], problem.n_jobs)
     units = np.where(features == len(data.bound) - 1, data.bias, 1.0)
-    return Model(features, units, X, H * np.outer(units, units), G * units)
+    return Model(features, units, X, H * np.outer(units, units), G)
 
 
 @compiled_lean
@@ -109,7 +109,7 @@ def _curvatures(data, slope, D):
 @compiled_lean
 def _gradient(data, slope, features, G):
     for f in range(len(features)):
-        G[f], _ = derivatives(data.columns, features[f], data.loss, slope, data.signed_cost)
+        G[f], _ = derivatives(data, slope, features[f])
 
 
 @compiled_lean
@@ -133,33 +133,34 @@ def _solve(H, bound, weight, d, r, most):
     return most
 
 
-def _search(data: Columnwise, moving: tuple[Array, Array, Array], model: Model, d: Array, r: Array, u: Array) -> None:
+def _search(data: Columnwise, here: Moving, model: Model, d: Array, u: Array) -> Moving:
     """Search along d, which changes outputs by u: half the step until P decreases by a hundredth of its slope's."""
-    w, t, slope = moving
-    before = w[model.features]
-    promised = float((r - model.H @ d) @ d + np.sum(np.abs(before + d) - np.abs(before)))
+    before = here.w[model.features]
+    promised = float(model.G @ d + np.sum(np.abs(before + d) - np.abs(before)))
     step = 1.0
     while promised < 0.0 and step >= _LEAST_STEP:
         after = np.where(d == -before, (1.0 - step) * before, before + step * d)  # a zero is a zero
-        gain = _change(data, t, slope, u, step) + float(np.sum(np.abs(after) - np.abs(before)))
+        gain = _change(data, here, u, step) + float(np.sum(np.abs(after) - np.abs(before)))
         if gain <= 0.01 * step * promised:
-            w[model.features] = after
-            _move(data, t, slope, u, step)
-            return
+            there = Moving(here.w.copy(), np.empty(len(here.t)), np.empty(len(here.t)))
+            there.w[model.features] = after
+            _move(data, here.t, u, step, there)
+            return there
         step *= 0.5
+    return here
 
 
 @compiled_lean
-def _change(data, t, slope, u, step):
+def _change(data, here, u, step):
     total = 0.0
-    for i in range(len(t)):
+    for i in range(len(u)):
         C = data.signed_cost[i]
-        total += abs(C) * difference(data.loss, t[i], slope[i], signed_step(step, C) * u[i])
+        total += abs(C) * difference(data.loss, here.t[i], here.slope[i], signed_step(step, C) * u[i])
     return total
 
 
 @compiled_lean
-def _move(data, t, slope, u, step):
+def _move(data, t, u, step, there):
     for i in range(len(t)):
-        t[i] += signed_step(step, data.signed_cost[i]) * u[i]
-        slope[i] = derivative(data.loss, t[i])
+        there.t[i] = t[i] + signed_step(step, data.signed_cost[i]) * u[i]
+        there.slope[i] = derivative(data.loss, there.t[i])

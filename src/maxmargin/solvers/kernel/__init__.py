@@ -25,7 +25,8 @@ def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float =
     problem : KernelProblem
     solver : str or Solver
         A name from ``names()`` or a solver object. "auto" trains on each distinct row once, with
-        "block_smo", and ends small problems by an active set method (`polish`), which gives them all digits.
+        "block_smo", and ends small problems by an active set method (`polish`), which gives them all digits. A linear
+        kernel on many rows goes to the linear solvers (`linear`).
     tol : float
         Stop when primal - dual <= tol * |primal| is proven.
     **options
@@ -47,6 +48,7 @@ def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float =
     """
     from maxmargin.problem.duplicates import merge_duplicates
     from maxmargin.solvers.base import run
+    from maxmargin.solvers.kernel.linear import is_for_linear, solve_linear
     from maxmargin.solvers.kernel.polish import MOST_ROWS
     from maxmargin.solvers.kernel.start import Solution, starting_coefficients
 
@@ -61,7 +63,12 @@ def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float =
     if start is not None and merged is not None:
         start = merged.contract(starting_coefficients(problem, start))
     is_small = smaller.n_rows <= MOST_ROWS
-    result = run(method, smaller, tol=max(tol, _FIRST_TOL) if is_small else tol, start=start, **options)  # type: ignore[arg-type]
+    if not is_small and start is None and is_for_linear(smaller):
+        result = solve_linear(smaller, tol=tol, **options)
+        if result.stop_reason == "stalled":
+            result = run(method, smaller, tol=tol, start=result, **options)  # type: ignore[arg-type]
+    else:
+        result = run(method, smaller, tol=max(tol, _FIRST_TOL) if is_small else tol, start=start, **options)  # type: ignore[arg-type]
     better = _polished(result, smaller, tol) if is_small and result.stop_reason == "converged" else None
     if is_small and better is None and result.stop_reason == "converged" and result.certificate.relative_gap > tol:
         result = run(method, smaller, tol=tol, start=result, **options)  # type: ignore[arg-type]

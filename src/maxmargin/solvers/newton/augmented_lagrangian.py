@@ -8,19 +8,16 @@ and applications of the proximal point algorithm in convex programming, Mathemat
 
     (1)  min_w  1/2 |w|^2 + sum_i max over a of (-a t_i(w) - C_i phi*(-a / C_i) - (a - centre_i)^2 / (2 s C_i)).
 
-The best a is one formula, `_best_alpha`; for the hinge it is centre_i + s C_i (1 - t_i), cut to 0..C_i. The gradient of
+The best a is one formula, `best_alpha`; for the hinge it is centre_i + s C_i (1 - t_i), cut to 0..C_i. The gradient of
 (1) is w - sum_i alpha_i sign_i x_i at these alpha. Its Hessian changes where an alpha comes to a bound:
 
     (2)  H = I + s / (1 + s kappa) sum over free rows of C_i x_i x_i',
 
-free: alpha_i is at no bound and no kink. Newton's method with an exact line search takes one to ten steps for each
-centre. Any s would do. The larger it is, the fewer centres are needed, and the fewer rows are free: one begins with
-all of them free, and an s that is larger for each centre leaves a few hundred. Here is where the time is saved: a step
-is one product X dw, and what it takes to add the rows whose alpha has changed.
+free: alpha_i is at no bound and no kink. The larger s, the fewer centres are needed, and the fewer rows are free. A
+step is one product X dw, and what it takes to add the rows whose alpha has changed.
 
 Yan, Li: An efficient augmented Lagrangian method for support vector machine, Optimization Methods and Software 35,
-2020. Li, Sun, Toh: A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso problems, SIAM J.
-Optimization 28, 2018, has the theory.
+2020. Theory: Li, Sun, Toh: A highly efficient semismooth Newton augmented Lagrangian method, SIAM J. Optim. 28, 2018.
 
 Papers -> code: lambda -> centre, sigma -> s C_i, the generalised Hessian V -> H.
 
@@ -29,9 +26,8 @@ What differs from the papers, and why:
 * The sum of (2) is kept, and changed by the rows that have become free or are no longer so; it is the matrix of a
   Cholesky factor. (The papers take conjugate gradients.)
 * sigma is in units of cost: a row of weight 2 takes the same course as a row that is given twice.
-* All alpha are feasible at all times, so every point of the way has a gap, and it decides: the search for the present
-  centre ends when the gap is due to (1) not being the problem, and no longer to |w - sum_i alpha_i sign_i x_i|.
-* s grows by how hard the last search was.
+* All alpha are feasible at all times, so every point of the way has a gap. The search for the present centre ends when
+  it is due to (1) not being the problem, no longer to |w - sum_i alpha_i sign_i x_i|; s grows by how hard that was.
 """
 
 from __future__ import annotations
@@ -42,13 +38,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import compiled, compiled_lean
 from maxmargin.data.rows import Array
 from maxmargin.data.source import Labels, RowVector
-from maxmargin.losses import QUADRATIC_DUAL, argument, dual_form, sign, slack, target, value
+from maxmargin.losses import QUADRATIC_DUAL, dual_form
 from maxmargin.problem import Certificate, Problem
 from maxmargin.problem.gram import newton_step
 from maxmargin.solvers.base import GaveUp, Goal, Report, Solver, weights_to_start_at
+from maxmargin.solvers.newton import augmented_rows as each_row
 from maxmargin.solvers.newton.matrix import Change, Matrix, changed, no_matrix
 from maxmargin.vectors import best_step, dot
 
@@ -191,42 +187,18 @@ def _curvature(problem: Problem, s: float) -> float:
 
 def _first_s(problem: Problem) -> float:
     """So small that every row is free at w = 0: 1 / s is of the size of what t is off there."""
-    off = problem.over_labels(_distance_at_zero).total / problem.total_cost
+    off = problem.over_labels(each_row.distance_at_zero).total / problem.total_cost
     return 1.0 / (_WIDTH * off) if off > 0.0 else 1.0
 
 
-@compiled_lean
-def _distance_at_zero(labels):
-    """Distances of t from where the loss is at rest, at w = 0, each times its cost."""
-    y, cost, loss = labels
-    form = dual_form(loss)
-    total = 0.0
-    for i in range(len(y)):
-        total += cost[i] * abs(form.linear + target(loss, y[i]))
-    return total
-
-
 # ---------------------------------------------------------------- from w to alpha
-
-
-@compiled
-def _best_alpha(form, t, C, centre, s):
-    """The a of (1), and whether it is free."""
-    u = centre + s * C * (form.linear - t)
-    if form.epsilon > 0.0:
-        kink = s * C * form.epsilon
-        u = max(0.0, u - kink) + min(0.0, u + kink)
-    u /= 1.0 + s * form.curvature
-    lower, upper = form.lower * C, form.upper * C
-    is_free = lower < u < upper and (form.epsilon == 0.0 or u != 0.0)
-    return min(max(u, lower), upper), is_free
 
 
 def _respond(problem: Problem, state: AugmentedLagrangianState) -> AugmentedLagrangianState:
     """The best alpha for the present w, centre and s; v, matrix and gap are brought up to date."""
     search = state.search
     done = problem.over_labels(
-        _write_response,
+        each_row.respond,
         shared=[search.s],
         reads=[state.z, search.centre, state.alpha, state.is_free],
         writes=[np.float64, np.float64, np.bool_, np.float64],
@@ -240,31 +212,6 @@ def _respond(problem: Problem, state: AugmentedLagrangianState) -> AugmentedLagr
     gap = slacks + 0.5 * dot(apart, apart)
     state = state._replace(alpha=alpha, v=v, matrix=matrix, is_free=is_free, primal=primal, gap=gap)
     return state._replace(free=n_free, visits=state.visits + n_changed)
-
-
-@compiled_lean
-def _write_response(labels, s, z, centre, before, was_free, alpha, by, is_free, turned):
-    """Write new alpha and sign_i times the change, and which rows are free, and how their weights in (2) changed.
-
-    Sums of C_i phi(t_i) and of the slacks, and the numbers of rows that have changed, have turned and are free.
-    """
-    y, cost, loss = labels
-    form = dual_form(loss)
-    risk, slacks, n_changed, n_turned, n_free = 0.0, 0.0, 0, 0, 0
-    for i in range(len(y)):
-        C, a, free = cost[i], 0.0, False
-        if C > 0.0:
-            t = argument(loss, z[i], y[i])
-            a, free = _best_alpha(form, t, C, centre[i], s)
-            risk += C * value(loss, t)
-            slacks += slack(loss, t, a, C)
-        alpha[i], is_free[i] = a, free
-        by[i] = (a - before[i]) * sign(loss, y[i])
-        turned[i] = 0.0 if free == was_free[i] else C if free else -C
-        n_changed += a != before[i]
-        n_turned += free != was_free[i]
-        n_free += free
-    return risk, slacks, n_changed, n_turned, n_free
 
 
 # ---------------------------------------------------------------- along a step
@@ -288,53 +235,13 @@ class _Line:
         if step < 1.0 and self.left is None:
             self._leave_out()
         if self.left is None:
-            first, second = self.problem.over_labels(_slope, shared=[self.s, step], reads=self.rows).total
+            first, second = self.problem.over_labels(each_row.slope, shared=[self.s, step], reads=self.rows).total
         else:
-            first, second = _slope(self.left, self.s, step, *self.rows)
+            first, second = each_row.slope(self.left, self.s, step, *self.rows)
         return self.at_zero + step * self.dd - first, self.dd + self.curvature * second
 
     def _leave_out(self) -> None:
-        parts = self.problem.over_labels(_undecided, shared=[self.s], reads=self.rows).results
+        parts = self.problem.over_labels(each_row.undecided, shared=[self.s], reads=self.rows).results
         y, cost, *rows = (np.concatenate(pieces) for pieces in zip(*(kept for kept, _ in parts)))
         self.left, self.rows = Labels(y, cost, self.problem.loss), tuple(rows)
         self.at_zero -= sum(constant for _, constant in parts)
-
-
-@compiled_lean
-def _slope(labels, s, step, z, dz, centre):
-    """Sums of alpha_i sign_i dz_i, and of C_i dz_i^2 over free rows, at z + step dz."""
-    y, cost, loss = labels
-    form = dual_form(loss)
-    first, second = 0.0, 0.0
-    for i in range(len(z)):
-        if cost[i] > 0.0:
-            t = argument(loss, z[i] + step * dz[i], y[i])
-            alpha, is_free = _best_alpha(form, t, cost[i], centre[i], s)
-            first += alpha * sign(loss, y[i]) * dz[i]
-            if is_free:
-                second += cost[i] * dz[i] * dz[i]
-    return first, second
-
-
-def _undecided(labels: Labels, s: float, z: Array, dz: Array, centre: Array) -> tuple[list[Array], float]:
-    """What is known of the rows that must be looked at, and what the others add to the slope."""
-    which = np.empty(len(z), np.int64)
-    n, constant = _leave_out(labels, s, z, dz, centre, which)
-    return [vector[which[:n]] for vector in (labels.y, labels.cost, z, dz, centre)], constant
-
-
-@compiled_lean
-def _leave_out(labels, s, z, dz, centre, which):
-    y, cost, loss = labels
-    form = dual_form(loss)
-    n, constant = 0, 0.0
-    for i in range(len(z)):
-        if cost[i] > 0.0:
-            here, is_free = _best_alpha(form, argument(loss, z[i], y[i]), cost[i], centre[i], s)
-            there, is_free_there = _best_alpha(form, argument(loss, z[i] + dz[i], y[i]), cost[i], centre[i], s)
-            if here == there and not is_free and not is_free_there:
-                constant += here * sign(loss, y[i]) * dz[i]
-            else:
-                which[n] = i
-                n += 1
-    return n, constant

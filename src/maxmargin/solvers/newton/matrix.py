@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maxmargin._jit import compiled_lean
 from maxmargin.data.rows import Array
 from maxmargin.data.source import RowVector
 from maxmargin.problem import Problem
+from maxmargin.problem.questions import Curvatures
 
+_STALE = 0.1  # relative change of D_i up to which a row stays in the matrix as it is
 _DIGITS = 1e-6  # share of the largest trace so far below which rows that were taken away have left too much rounding
 
 
@@ -48,3 +51,25 @@ def changed(problem: Problem, matrix: Matrix, change: Change, weights: Callable[
             return Matrix(gram, max(trace, matrix.largest))
     gram = problem.gram(weights())
     return Matrix(gram, float(np.trace(gram)))
+
+
+def changes(problem: Problem, matrix: Matrix, old: RowVector, curved: Curvatures) -> tuple[RowVector, Change]:
+    """What D_i to give the matrix next, of the new ones or, where these hardly differ, of those that it is made of."""
+    whole = curved.D, Change(curved.D, curved.n_curved, curved.n_curved)
+    if not is_there(matrix):
+        return whole
+    done = problem.over_labels(_write_changes, reads=[curved.D, old], writes=[np.float64, np.float64])
+    by, new = done.vectors
+    return (new, Change(by, done.total, curved.n_curved)) if done.total < curved.n_curved else whole
+
+
+@compiled_lean
+def _write_changes(labels, D, old, by, new):
+    """By how much rows have changed that have changed too much; the curvature of a squared hinge does so or not."""
+    n_changed = 0
+    for i in range(len(D)):
+        has_changed = abs(D[i] - old[i]) > _STALE * max(D[i], old[i])
+        by[i] = D[i] - old[i] if has_changed else 0.0
+        new[i] = D[i] if has_changed else old[i]
+        n_changed += has_changed
+    return n_changed

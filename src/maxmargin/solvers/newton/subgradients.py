@@ -208,3 +208,21 @@ def _add_lines(lines, mix, n, out):
         if mix[k] > 0.0:
             for j in range(len(out)):
                 out[j] += mix[k] * lines[k, j]
+
+
+@compiled_lean
+def choose_sides(labels, tolerance, z, dz, held, before, coefficients):
+    """Coefficients with those of rows at kinks chosen; the change of b, and how many are not zero."""
+    change, n_used = 0.0, 0
+    for i in range(len(z)):
+        coefficients[i] = before[i]
+        lower, upper = sides_of(labels, z, tolerance, i)
+        if lower != upper:
+            side = sign(labels.loss, labels.y[i])
+            alpha = lower if side * dz[i] > 0.0 else upper
+            if not np.isnan(held[i]):
+                alpha = min(max(held[i], lower), upper)
+            change += offset_of(labels, alpha, i) - offset_of(labels, -before[i] * side, i)
+            coefficients[i] = -alpha * side
+        n_used += coefficients[i] != 0.0
+    return change, n_used

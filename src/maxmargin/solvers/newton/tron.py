@@ -35,7 +35,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import compiled_lean
 from maxmargin.data.rows import Array
 from maxmargin.problem import Problem
 from maxmargin.problem.gram import newton_step
@@ -50,7 +49,7 @@ from maxmargin.solvers.newton.descent import (
     least_along,
     unknown_point,
 )
-from maxmargin.solvers.newton.matrix import Change, Matrix, changed, is_there, no_matrix
+from maxmargin.solvers.newton.matrix import Matrix, changed, changes, is_there, no_matrix
 from maxmargin.vectors import dot, norm
 
 _METHODS = ("auto", "cholesky", "line_search", "trust_region")
@@ -59,7 +58,6 @@ _SIGMA = 0.25, 0.5, 4.0  # and what becomes of the radius
 _XI = 0.1  # (11): the residual to which their conjugate gradients solve
 _MIX = 0.01  # Galli and Lin's preconditioner: so much of the diagonal, the rest of the identity
 _ROUNDING = 1e-10  # differences of P below this share of it tell nothing
-_STALE = 0.1  # relative change of D_i up to which a row stays in the matrix as it is
 _CHEAP = 10.0  # products with H for whose price a matrix is bought at once
 _MOST_FEATURES = 2048  # of a matrix
 _STEEPEST = 1e-3  # of the curvature along a free intercept that all costs together stand for: the most to add to it
@@ -280,30 +278,9 @@ def _damping(problem: Problem, state: TronState) -> float:
     return max(min(abs(bias * state.here.gradient[-1]), _STEEPEST * of_costs) - of_rows, _TRACE * of_costs)
 
 
-# ---------------------------------------------------------------- a step by a matrix
-
-
 def _by_cholesky(problem: Problem, state: TronState) -> tuple[TronState, Array, Array]:
     """The Newton step -H^-1 g, with the matrix brought up to date; no residual is left."""
-    D, n_curved = state.curved.D, state.curved.n_curved
-    change = Change(D, n_curved, n_curved)
-    if is_there(state.matrix):
-        done = problem.over_labels(_write_changes, reads=[D, state.matrix_D], writes=[np.float64, np.float64])
-        by, new = done.vectors
-        if done.total < n_curved:  # else the matrix is built anew, of all that is known now
-            D, change = new, Change(by, done.total, n_curved)
+    D, change = changes(problem, state.matrix, state.matrix_D, state.curved)
     matrix = changed(problem, state.matrix, change, lambda: D)
     s = newton_step(matrix.gram, _identity(problem, state), -state.here.gradient)
     return _spent(state._replace(matrix=matrix, matrix_D=D), change.n_changed), s, np.zeros(len(s))
-
-
-@compiled_lean
-def _write_changes(labels, D, old, changes, new):
-    """By how much rows have changed that have changed too much; the curvature of a squared hinge does so or not."""
-    n_changed = 0
-    for i in range(len(D)):
-        has_changed = abs(D[i] - old[i]) > _STALE * max(D[i], old[i])
-        changes[i] = D[i] - old[i] if has_changed else 0.0
-        new[i] = D[i] if has_changed else old[i]
-        n_changed += has_changed
-    return n_changed

@@ -12,25 +12,21 @@ methods for regularized risk minimization, JMLR 2010, algorithm 1. The reduced p
 
     max_alpha  b'alpha - 1/2 |sum_k alpha_k a_k|^2,      alpha >= 0,  sum_k alpha_k = 1,
 
-after O(1 / gap) iterations, or O(log(1 / gap)) if the loss has a Lipschitz derivative.
+O(1 / gap) times in all, or O(log(1 / gap)) if the loss has a Lipschitz derivative.
 
 Paper -> code: J -> primal, J_t(w_t) -> bound, lambda -> 1, in units of which the C_i are; Q -> gram.
 
-For the hinge loss this is the cutting plane algorithm (`cutting_plane`), but for the plane zero: here the risk need not
-be positive, and the planes' alpha sum up to one from the beginning.
+For the hinge loss this is `cutting_plane`, but for the plane zero: here the risk need not be positive.
 
 With the L1 penalty, Omega(w) = |w|_1, the reduced problem is a linear program (`reduced_l1`), whose solutions are
-corners. They jump from one end of the known region to the other: on 300 random rows of 20 features plain BMRM took 163
-to 586 iterations to a gap of 1e-4 (hinge and squared hinge, C = 0.1 and 10). 54 to 98 are enough when (as in OCAS, and
-in the "in-out" cuts of Ben-Ameur and Neto, Networks 2007)
+corners. They jump from one end of the known region to the other. So (as in OCAS, and in the "in-out" cuts of Ben-Ameur
+and Neto, Networks 2007)
 
     w   = the best of w + 2^-j (w_t - w), j = 0 to 8: outputs are combined, so a trial is a sum over rows
     the next plane touches R near it, at w + mix (w_t - w), not at w_t.
 
 That the risk is never negative keeps the first programs bounded; no trust region or box is needed. As the answer is
 between corners, weights that are zero at the optimum are small in it, not always zero: `primal_cd` gives exact zeros.
-Multi-class and one-class risks are minimised in the same way. (OCAS's authors announce them in their conclusion;
-`ocas` takes all classes at once, too.)
 
 What differs from the papers: the answer is the best of the w_i; planes that were not needed for long are dropped; the
 dual is solved exactly. See `store` and `reduced`. L1, multi-class and one-class: see above.

@@ -143,7 +143,8 @@ class Bundle(Solver):
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> BundleState:
         """Start at w = 0 without planes, or at the w of another state, with planes from what it knows."""
-        planes, (key, z) = no_planes(problem.n_weights, nonnegative=self.has_zero_plane), _key(problem)
+        has_zero_plane = self.has_zero_plane and problem.risk.is_nonnegative
+        planes, (key, z) = no_planes(problem.n_weights, nonnegative=has_zero_plane), _key(problem)
         w, z = np.zeros(problem.n_weights), np.zeros_like(z)
         if start is not None:
             w, planes = self.warm_start(problem, key, start, planes)
@@ -152,7 +153,7 @@ class Bundle(Solver):
         best = between(problem, Point(w, z, np.inf), w, z, 0.0)
         bound = 0.0 if problem.risk.is_nonnegative else -np.inf
         state = BundleState(best, planes, best.w, bound, 0, 0, Clock(), key, problem.total_cost)
-        if planes.n > self.has_zero_plane:
+        if planes.n > has_zero_plane:
             planes, w_t, reached = self.reduce(problem, planes)
             return state._replace(planes=planes, w_t=w_t, bound=max(bound, reached))
         if problem.risk.is_nonnegative:

@@ -18,7 +18,8 @@ pi_i -> p_i = C_i phi'(t_i) sign_i (the coefficients of the rows in the plane).
 What differs from the paper, and why:
 
 * (7) takes linear time: breakpoints are selected, not sorted. See `line_search`.
-* All classes at once (`CrammerSinger`), which the authors announce in their conclusion, with an exact line search, too.
+* All classes at once (`CrammerSinger`), which the authors announce in their conclusion, and one class (`OneClass`),
+  both with an exact line search, too.
 * Any loss, of classification or regression: the line search is exact for all with linear pieces in the derivative.
 * Outputs of w_b and w_c are combined from those of the last w_b and of w_t, so an iteration makes one product X w.
 * At the kink of the hinge loss the paper has pi_i = 1 and we have 0. Both are subgradients.
@@ -38,7 +39,7 @@ from maxmargin.data.source import RowVector
 from maxmargin.problem import Problem
 from maxmargin.problem.intercept import best_step
 from maxmargin.problem.line_search import line_search
-from maxmargin.problem.risks import CrammerSinger, SumOfLosses
+from maxmargin.problem.risks import CrammerSinger, OneClass, SumOfLosses
 from maxmargin.solvers.base import Goal, Progress
 from maxmargin.solvers.planes.bundle import Bundle, BundleState, Point, Stopwatch, between, linearize, solution
 from maxmargin.vectors import dot
@@ -76,7 +77,7 @@ class OCAS(Bundle):
 
     name: ClassVar[str] = "ocas"
     takes_free_intercept: ClassVar[bool] = True
-    risks: ClassVar[tuple[type, ...]] = (SumOfLosses, CrammerSinger)
+    risks: ClassVar[tuple[type, ...]] = (SumOfLosses, CrammerSinger, OneClass)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.mix <= 1.0:

@@ -1,32 +1,19 @@
-"""Four textbook methods, as small as they can be: GD, SGD, and both with the full matrix of second derivatives.
+"""Two textbook methods, as small as they can be: gradient descent, and the same with the matrix of second derivatives.
 
     min_w  P(w) = 1/2 |w|^2 + sum_i C_i phi(t_i),      t_i = sign_i x_i'w - target_i,      phi smooth
 
-They are the rows of table 2 of Menon's survey (Large-scale support vector machines: algorithms and theory, 2009),
-after Bottou and Bousquet (The tradeoffs of large scale learning, NIPS 2007). With d features and n rows, the bounds
-that it prints on the time until the objective is within rho of its least value:
+They are the upper half of table 2 of Menon's survey (Large-scale support vector machines: algorithms and theory, 2009),
+after Bottou and Bousquet (The tradeoffs of large scale learning, NIPS 2007); the lower one is in `plain_sgd`. With d
+features and n rows, the bounds that it prints on the time until the objective is within rho of its least value:
 
     GD    "gd"         w - eta g                    n d log(1 / rho)                a pass a step
     2GD   "2gd"        w - eta H^-1 g               (d^2 + n d) log log(1 / rho)    a pass a step
-    SGD   "sgd_plain"  w - g_i / (t0 + t)           d / rho                         a row a step
-    2SGD  "2sgd"       w - H^-1 g_i / (t0 + t)      d^2 / rho                       a row a step
 
-g = w + sum_i C_i phi'(t_i) sign_i x_i is the gradient, H the matrix of second derivatives, and g_i the gradient with
-the loss of row i alone, taken m times, m the number of rows. They are here to be read and compared, not to win:
-`lbfgs`, `tron`, `sgd` and `sgd_qn` are what one would use in their places.
+g = w + sum_i C_i phi'(t_i) sign_i x_i is the gradient, and H the matrix of second derivatives. They are here to be read
+and compared, not to win: `lbfgs` and `tron` are what one would use in their places.
 
-What the textbook leaves open:
-
-* eta of GD and 2GD is the first of a falling sequence with which P falls by eta g'd / 4 or more, d the direction. 2GD
-  begins with eta = 1 in every step, GD with 1.2 times the last one.
-* t0 of SGD is the largest m C_i phi'' |x_i|^2 of a row, so that no step leads beyond the least loss of its row.
-* H of 2SGD is learnt on the way: the mean of the second derivatives that steps have met, I + m C_i phi''(t_i) x_i x_i'
-  each, which begins with t0 = d times the bound that SGD's t0 is. It is inverted each time that the number of steps
-  has doubled, and what was met before then counts a quarter of what comes after: a matrix that is too large, because
-  of its beginning or of where w was, makes steps that are too short for ever. Where phi' has no bound (squared
-  losses), a step that would lead beyond the least loss of its row is cut to end there: a row that H does not know yet
-  would else throw w farther at each visit.
-* The matrix has d^2 entries: more than `LARGEST` features are refused.
+The textbook leaves eta open: it is the first of a falling sequence with which P falls by eta g'd / 4 or more, d the
+direction. 2GD begins with eta = 1 in every step, GD with 1.2 times the last one.
 """
 
 from __future__ import annotations
@@ -37,48 +24,20 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import compiled_lean
-from maxmargin._random import new_rng
-from maxmargin.data.rows import Array, add_row, row_dot
-from maxmargin.losses import SMOOTH, argument, derivative, largest_curvature, second_derivative, sign
+from maxmargin.data.rows import Array
+from maxmargin.losses import largest_curvature
 from maxmargin.problem import Problem
 from maxmargin.problem.gram import newton_step
 from maxmargin.problem.questions import Evaluation
-from maxmargin.solvers.base import GaveUp, Goal, Solver, weights_to_start_at
+from maxmargin.solvers.base import GaveUp, Goal, Solver
 from maxmargin.solvers.newton.descent import Descent, evaluated_start, gap_at, is_known, unknown_point
-from maxmargin.solvers.stochastic.calibration import unbounded_curvature
-from maxmargin.solvers.stochastic.solver import StochasticSolver
-from maxmargin.solvers.stochastic.weights import ScaledVector, decay, dense, scaled_add, scaled_dot, scaled_vector
-from maxmargin.solvers.visits import Visits, examples, new_visits, shuffle_rows
 from maxmargin.vectors import dot
 
 LARGEST = 5000  # features of which a matrix is kept
 _DECREASE = 0.25  # of P, as a share of what the slope promises
 _ROUNDING = 1e-14  # of P, which must not stop a step
 _MOST_TRIALS = 200  # step sizes of a step: the last one changes nothing
-_MEMORY = 0.25  # weight of what 2SGD knew of H when it inverts it
 _GROWTH = 1.2  # of the step size of GD, from step to step
-
-
-def _check_size(solver: Solver, problem: Problem) -> int:
-    """Length of w, if its matrix is not too large."""
-    n = problem.n_weights
-    if n > LARGEST:
-        raise ValueError(
-            f"solver {solver.name!r} keeps a matrix of {n} x {n} numbers, and takes {LARGEST} features or fewer; "
-            "for more use 'tron' or 'lbfgs'"
-        )
-    return n
-
-
-def _curvature_bound(problem: Problem) -> float:
-    """The largest m C_i phi'' |x_i|^2 of a row, 1 or more."""
-    loss, m = problem.loss, np.count_nonzero(problem.cost)
-    bend = largest_curvature(loss)
-    return max(1.0, m * bend * float(np.max(problem.cost * problem.norms2)))
-
-
-# ---------------------------------------------------------------- all rows a step
 
 
 class DescentState(NamedTuple):
@@ -112,7 +71,7 @@ class GradientDescent(Descent):
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> DescentState:
         """Start at w = 0, or at the w of another state."""
-        return DescentState(unknown_point(problem, start), math.inf, 1.0 / (1.0 + _curvature_bound(problem)), 0)
+        return DescentState(unknown_point(problem, start), math.inf, 1.0 / (1.0 + curvature_bound(problem)), 0)
 
     def update(self, problem: Problem, state: DescentState, goal: Goal) -> DescentState:
         """One step, w - eta d, with the first eta of a falling sequence that lowers P enough."""
@@ -151,7 +110,7 @@ class NewtonDescent(GradientDescent):
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> DescentState:
         """Start at w = 0, or at the w of another state."""
-        _check_size(self, problem)
+        check_size(self, problem)
         return super().init_state(problem, seed, start)
 
     def _direction(self, problem: Problem, here: Evaluation) -> Array:
@@ -167,153 +126,19 @@ def _at(problem: Problem, here: Evaluation, eta: float, visits: int) -> DescentS
     return DescentState(here, gap_at(problem, here), eta, visits + problem.n_weighted)
 
 
-# ---------------------------------------------------------------- a row a step
+def check_size(solver: Solver, problem: Problem) -> int:
+    """Length of w, if its matrix is not too large."""
+    n = problem.n_weights
+    if n > LARGEST:
+        raise ValueError(
+            f"solver {solver.name!r} keeps a matrix of {n} x {n} numbers, and takes {LARGEST} features or fewer; "
+            "for more use 'tron' or 'lbfgs'"
+        )
+    return n
 
 
-class PlainState(NamedTuple):
-    """What moves in SGD."""
-
-    x: ScaledVector
-    visits: Visits
-    t0: float
-
-    @property
-    def w(self) -> Array:
-        """The weights."""
-        return dense(self.x)
-
-
-class SecondOrderState(NamedTuple):
-    """What moves in 2SGD."""
-
-    w: Array
-    S: Array  # weighted sum of the second derivatives
-    total: float  # of the weights
-    inverse: Array  # of H, the mean, as it was at
-    inverted: float  # this t0 + t
-    visits: Visits
-    t0: float
-
-
-@dataclass(frozen=True)
-class PlainSGD(StochasticSolver):
-    """Stochastic gradient descent without any refinement: SGD of the survey's table 2.
-
-    Examples
-    --------
-    >>> from maxmargin import Problem, solve
-    >>> problem = Problem([[2.0, 1.0], [-1.0, -1.0]], [1, -1], C=1.0, loss="logistic")
-    >>> solve(problem, solver=PlainSGD(), tol=1e-2).stop_reason
-    'converged'
-    """
-
-    name: ClassVar[str] = "sgd_plain"
-    losses: ClassVar[tuple[type, ...]] = SMOOTH
-    max_passes: ClassVar[float] = 1000.0
-    accuracy: ClassVar[float] = 1e-2
-
-    def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> Any:
-        """Start at w = 0, or at the w of another state."""
-        w, visits = weights_to_start_at(problem, start), shuffle_rows(new_visits(problem, new_rng(seed)))
-        return PlainState(scaled_vector(w), visits, _curvature_bound(problem))
-
-    def _run(self, problem: Problem, state: Any, n: int) -> Any:
-        _plain_steps(examples(problem), state, n)
-        return state._replace(visits=state.visits.advanced(n))
-
-
-@compiled_lean
-def _plain_steps(data, state, n):
-    x, order, position, t = state.x, state.visits.order, state.visits.position, state.t0 + state.visits.count
-    m = float(len(order))
-    for k in range(position, position + n):
-        i, eta = np.int64(order[k]), 1.0 / t
-        t += 1.0
-        z = scaled_dot(data.rows, i, x)
-        slope = m * data.cost[i] * derivative(data.loss, argument(data.loss, z, data.y[i])) * sign(data.loss, data.y[i])
-        decay(x, 1.0 - eta)
-        scaled_add(data.rows, i, -eta * slope, x, (1.0 - eta) * z, data.norms2[i])
-
-
-@dataclass(frozen=True)
-class SecondOrderSGD(PlainSGD):
-    """Stochastic gradient descent in the metric of the full matrix: 2SGD of the survey's table 2.
-
-    Examples
-    --------
-    >>> from maxmargin import Problem, solve
-    >>> problem = Problem([[2.0, 1.0], [-1.0, -1.0]], [1, -1], C=1.0, loss="logistic")
-    >>> solve(problem, solver=SecondOrderSGD(), tol=1e-2).stop_reason
-    'converged'
-    """
-
-    name: ClassVar[str] = "2sgd"
-
-    def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> Any:
-        """Start at w = 0, or at the w of another state."""
-        n = _check_size(self, problem)
-        plain, t0 = super().init_state(problem, seed, start), float(n)
-        H = (1.0 + _curvature_bound(problem)) * np.eye(n)
-        return SecondOrderState(plain.w, t0 * H, t0, _inverse(H), t0, plain.visits, t0)
-
-    def _work_of_visit(self, problem: Problem) -> int:
-        return 2 + 3 * problem.n_weights**2
-
-    def _most_visits(self, state: Any) -> int:
-        """To where the number of steps, those that t0 stands for among them, has doubled."""
-        return max(1, math.ceil(2.0 * state.inverted - state.t0) - state.visits.count)
-
-    def _run(self, problem: Problem, state: Any, n: int) -> Any:
-        _second_order_steps(examples(problem), state, n, unbounded_curvature(problem.loss), np.empty((3, len(state.w))))
-        state = state._replace(total=state.total + n, visits=state.visits.advanced(n))
-        age = state.t0 + state.visits.count
-        if age < 2.0 * state.inverted:
-            return state
-        inverse = _inverse(state.S / state.total)
-        return state._replace(S=_MEMORY * state.S, total=_MEMORY * state.total, inverse=inverse, inverted=age)
-
-
-def _inverse(H: Array) -> Array:
-    """The inverse of a matrix whose least eigenvalue is 1 or more, if that is not lost beside the largest."""
-    rounding = np.finfo(np.float64).eps * float(np.trace(H))
-    return np.linalg.inv(H + len(H) * rounding * np.eye(len(H)))
-
-
-@compiled_lean
-def _second_order_steps(data, state, n, curvature, room):
-    w, S, inverse, order = state.w, state.S, state.inverse, state.visits.order
-    position, age = state.visits.position, state.t0 + state.visits.count
-    m, row, of_w, of_row = float(len(order)), room[0], room[1], room[2]
-    for k in range(position, position + n):
-        i, eta = np.int64(order[k]), 1.0 / age
-        age += 1.0
-        t = argument(data.loss, row_dot(data.rows, i, w), data.y[i])
-        C = m * data.cost[i]
-        row[:], of_w[:], of_row[:] = 0.0, 0.0, 0.0
-        add_row(data.rows, i, sign(data.loss, data.y[i]), row)
-        add_product(inverse, w, of_w)
-        add_product(inverse, row, of_row)
-        slope = C * derivative(data.loss, t)
-        slope /= max(1.0, eta * C * curvature * (row @ of_row))  # else the step would lead beyond the row's least loss
-        for j in range(len(w)):
-            w[j] -= eta * (of_w[j] + slope * of_row[j])
-            S[j, j] += 1.0
-        add_square(row, C * second_derivative(data.loss, t), S)
-
-
-@compiled_lean
-def add_product(matrix, vector, out):
-    """out += matrix vector, for a symmetric matrix."""
-    for j in range(len(vector)):
-        if vector[j] != 0.0:
-            for k in range(len(out)):
-                out[k] += vector[j] * matrix[j, k]
-
-
-@compiled_lean
-def add_square(row, factor, matrix):
-    """matrix += factor row row'."""
-    for j in range(len(row)):
-        if factor * row[j] != 0.0:
-            for k in range(len(row)):
-                matrix[j, k] += factor * row[j] * row[k]
+def curvature_bound(problem: Problem) -> float:
+    """The largest m C_i phi'' |x_i|^2 of a row, 1 or more."""
+    loss, m = problem.loss, np.count_nonzero(problem.cost)
+    bend = largest_curvature(loss)
+    return max(1.0, m * bend * float(np.max(problem.cost * problem.norms2)))
