@@ -83,7 +83,8 @@ def add_up_sparse(function, rows, which, norms2, tile, scratch, weights, out):
     for r in range(len(which)):
         _sparse_products(rows, which[r], tile, scratch)
         from_products(function, norms2[r], tile, tile.n, scratch.dots, scratch.values)
-        out[r] += _dot(weights, scratch.values, tile.n)
+        for k in range(len(weights)):
+            out[k, r] += _dot(weights[k], scratch.values, tile.n)
 
 
 @compiled_lean
@@ -107,16 +108,17 @@ def store_rounded(function, dots, norms2, tile, values, out, places, offset):
 
 @compiled_lean
 def add_up(function, dots, norms2, tile, weights, values, out):
-    """Add to `out` the sums of kernel values times weights; within a tile in its own precision, then in float64."""
+    """Add to ``out[k]`` the sums of kernel values times ``weights[k]``, in float64."""
     n = tile.n
-    for r in range(len(out)):
+    for r in range(len(norms2)):
         from_products(function, norms2[r], tile, n, dots[r], values)
-        out[r] += _dot(weights, values, n)
+        for k in range(len(weights)):
+            out[k, r] += _dot(weights[k], values, n)
 
 
 @compiled(fastmath=DENSE_MATH)
-def _dot(a, b, n):
-    total = a.dtype.type(0.0)
+def _dot(weights, values, n):
+    total = 0.0
     for j in range(n):
-        total += a[j] * b[j]
+        total += weights[j] * values[j]
     return total

@@ -32,6 +32,7 @@ from maxmargin.kernels.block_steps import (
 )
 from maxmargin.kernels.exponential import Double, Single
 from maxmargin.kernels.functions import RBF, Kernel, Linear, Polynomial, with_itself
+from maxmargin.kernels.rounding import KEPT_IN_SINGLE, relative_error
 from maxmargin.parallel import map_blocks, map_ordered
 from maxmargin.problem.gram import one_blas_thread
 
@@ -94,7 +95,8 @@ class KernelValues:
         self.n_rows, self.is_dense = n_rows(rows), isinstance(rows, Dense)
         self.mean = self._center()  # what is subtracted from dense rows; distances do not depend on it
         self.norms2 = self._squared_norms()
-        self.dtype = _working_dtype(function, float(self.norms2.max(initial=0.0)))
+        self._largest_norm2 = float(self.norms2.max(initial=0.0))
+        self.dtype = _working_dtype(function, self._largest_norm2)
         self._single: Any = None
         self._local = threading.local()
         self.n_values = 0  # computed so far
@@ -121,6 +123,15 @@ class KernelValues:
             part = self._dense(slice(begin, begin + 4096), np.float64)
             out[begin : begin + 4096] = np.einsum("ij,ij->i", part, part)
         return out
+
+    def errors(self, which: Array, sums: Array) -> Array:
+        """How wrong sums of beta_j k(x_i, x_j) may be, given those of |beta_j| k(x_i, x_j); see `rounding`."""
+        if not isinstance(self.function, RBF):
+            return np.full(len(which), np.inf)
+        if self.dtype == np.float64:
+            return KEPT_IN_SINGLE * sums
+        n_terms = n_features(self.rows) if self.is_dense else np.diff(self.rows.indptr)[which]  # type: ignore[union-attr]
+        return relative_error(self.function.gamma, self.norms2[which], self._largest_norm2, n_terms) * sums
 
     @property
     def is_cheap(self) -> bool:
@@ -244,19 +255,24 @@ class KernelValues:
         self._over_tiles(len(which), columns, fill)
 
     def apply(self, which: Array, J: Array, beta: Array, dtype: Any = None) -> Array:
-        """Sums over j in J of beta_j k(x_i, x_j), for every row i of `which`; float64, of values in `dtype`."""
+        """Sums over j in J of beta_j k(x_i, x_j), for every row i of `which`; in float64, of values in `dtype`.
+
+        With several vectors, ``beta[k]``, several such sums.
+        """
         dtype = self.dtype if dtype is None else dtype
-        out = np.zeros(len(which))
         beta = np.asarray(beta, np.float64)
+        if beta.ndim == 1:
+            return self.apply(which, J, beta[None], dtype)[0]
         if isinstance(self.function, Linear):
-            return self._apply_linear(which, J, beta)
+            return np.stack([self._apply_linear(which, J, one) for one in beta])
+        out = np.zeros((len(beta), len(which)))
         self.n_values += len(which) * len(J)
         width = self._width()
         for c in range(0, len(J), width):  # one tile at a time: they may be large
-            tile, weights = self.tile(J[c : c + width], dtype), beta[c : c + width].astype(dtype)
+            tile, weights = self.tile(J[c : c + width], dtype), np.ascontiguousarray(beta[:, c : c + width])
 
             def add(begin: int, tile: Tile = tile, weights: Array = weights) -> None:
-                part, sums = which[begin : begin + self._chunk], out[begin : begin + self._chunk]
+                part, sums = which[begin : begin + self._chunk], out[:, begin : begin + self._chunk]
                 norms2 = self.norms2[part]
                 if self.is_dense:
                     values = self.buffer("values", len(tile.norms2), dtype)

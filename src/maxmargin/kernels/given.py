@@ -53,13 +53,18 @@ class PrecomputedValues:
             out[places[part], offset : offset + len(columns.J)] = self._values(which[part], columns.J)
 
     def apply(self, which: Array, J: Array, beta: Array, dtype: Any = None) -> Array:
-        """Sums over j in J of beta_j k(x_i, x_j), for every row i of `which`."""
-        out = np.zeros(len(which))
+        """Sums over j in J of beta_j k(x_i, x_j), for every row i of `which`; with several beta[k], several sums."""
+        beta = np.asarray(beta)
+        out = np.zeros((*beta.shape[:-1], len(which)))
         if len(J):
             for begin in range(0, len(which), _CHUNK):
                 part = slice(begin, begin + _CHUNK)
-                out[part] = self._values(which[part], J).astype(np.float64, copy=False) @ beta
+                out[..., part] = beta @ self._values(which[part], J).astype(np.float64, copy=False).T
         return out
+
+    def errors(self, which: Array, sums: Array) -> Array:
+        """How wrong sums of values that were kept in float32 may be: not known."""
+        return np.full(len(which), np.inf)
 
 
 class CallableValues(PrecomputedValues):

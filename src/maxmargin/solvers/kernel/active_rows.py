@@ -18,7 +18,8 @@ from maxmargin.problem.gram_rows import least_recently_used
 _LEAST_BYTES = 1 << 20  # of the arena
 _LEAST_SLOTS = 64  # rows that there must be room for
 _HEADROOM = 1.25  # of the columns, for rows that join
-_TILE = 2048  # columns whose sums stay in the nearest cache
+_TILE = 1024  # columns whose sums stay in the nearest cache
+_ROWS_A_SUM = 64  # rows whose sum is float32; see `kernels.rounding`
 
 
 class ActiveRows:
@@ -109,9 +110,11 @@ class ActiveRows:
             _gather(self.matrix, slots, block, out)
         return out
 
-    def add(self, slots: Array, change: Array, f: Array) -> None:
-        """Add to the outputs f of the active rows what a change of coefficients does to them."""
-        _add_rows(self.matrix, slots, change.astype(np.float32), f)
+    def add(self, slots: Array, change: Array, f: Array) -> Array:
+        """Add to the outputs f of the active rows what a change of coefficients does to them; bounds of the errors."""
+        spread = np.zeros(len(f))
+        _add_rows(self.matrix, slots, change.astype(np.float32), f, spread)
+        return self.values.errors(self.rows, spread)
 
 
 @compiled
@@ -145,36 +148,41 @@ def _gather(matrix, slots, block, out):
 
 
 @compiled(fastmath=DENSE_MATH)
-def _add_rows(matrix, slots, change, f):
-    """f += sum_s change[s] matrix[slots[s]], tile by tile, eight rows at a time."""
-    sums = np.empty(_TILE, np.float32)
+def _add_rows(matrix, slots, change, f, spread):
+    """f += sum_s change[s] matrix[slots[s]], and spread likewise with |change|.
+
+    Tile by tile, eight rows at a time; what 64 rows add up to in float32 is added to f in float64.
+    """
+    sums, sizes = np.empty(_TILE, np.float32), np.empty(_TILE, np.float32)
     for begin in range(0, len(f), _TILE):
         width = min(_TILE, len(f) - begin)
-        sums[:width] = np.float32(0.0)
-        s = 0
-        while s + 8 <= len(slots):
-            k0, k1 = matrix[slots[s], begin : begin + width], matrix[slots[s + 1], begin : begin + width]
-            k2, k3 = matrix[slots[s + 2], begin : begin + width], matrix[slots[s + 3], begin : begin + width]
-            k4, k5 = matrix[slots[s + 4], begin : begin + width], matrix[slots[s + 5], begin : begin + width]
-            k6, k7 = matrix[slots[s + 6], begin : begin + width], matrix[slots[s + 7], begin : begin + width]
-            c0, c1, c2, c3 = change[s], change[s + 1], change[s + 2], change[s + 3]
-            c4, c5, c6, c7 = change[s + 4], change[s + 5], change[s + 6], change[s + 7]
+        for first in range(0, len(slots), _ROWS_A_SUM):
+            last = min(first + _ROWS_A_SUM, len(slots))
+            sums[:width] = np.float32(0.0)
+            sizes[:width] = np.float32(0.0)
+            s = first
+            while s + 8 <= last:
+                k0, k1 = matrix[slots[s], begin : begin + width], matrix[slots[s + 1], begin : begin + width]
+                k2, k3 = matrix[slots[s + 2], begin : begin + width], matrix[slots[s + 3], begin : begin + width]
+                k4, k5 = matrix[slots[s + 4], begin : begin + width], matrix[slots[s + 5], begin : begin + width]
+                k6, k7 = matrix[slots[s + 6], begin : begin + width], matrix[slots[s + 7], begin : begin + width]
+                c0, c1, c2, c3 = change[s], change[s + 1], change[s + 2], change[s + 3]
+                c4, c5, c6, c7 = change[s + 4], change[s + 5], change[s + 6], change[s + 7]
+                a0, a1, a2, a3 = abs(c0), abs(c1), abs(c2), abs(c3)
+                a4, a5, a6, a7 = abs(c4), abs(c5), abs(c6), abs(c7)
+                for j in range(width):
+                    v0, v1, v2, v3, v4, v5, v6, v7 = k0[j], k1[j], k2[j], k3[j], k4[j], k5[j], k6[j], k7[j]
+                    low, high = c0 * v0 + c1 * v1 + c2 * v2 + c3 * v3, c4 * v4 + c5 * v5 + c6 * v6 + c7 * v7
+                    sums[j] += low + high
+                    low, high = a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3, a4 * v4 + a5 * v5 + a6 * v6 + a7 * v7
+                    sizes[j] += low + high
+                s += 8
+            while s < last:
+                k0, c0, a0 = matrix[slots[s], begin : begin + width], change[s], abs(change[s])
+                for j in range(width):
+                    sums[j] += c0 * k0[j]
+                    sizes[j] += a0 * k0[j]
+                s += 1
             for j in range(width):
-                sums[j] += (
-                    c0 * k0[j]
-                    + c1 * k1[j]
-                    + c2 * k2[j]
-                    + c3 * k3[j]
-                    + c4 * k4[j]
-                    + c5 * k5[j]
-                    + c6 * k6[j]
-                    + c7 * k7[j]
-                )
-            s += 8
-        while s < len(slots):
-            k0, c0 = matrix[slots[s], begin : begin + width], change[s]
-            for j in range(width):
-                sums[j] += c0 * k0[j]
-            s += 1
-        for j in range(width):
-            f[begin + j] += sums[j]
+                f[begin + j] += sums[j]
+                spread[begin + j] += sizes[j]

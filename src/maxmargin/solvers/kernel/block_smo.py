@@ -16,8 +16,8 @@
 Notation: f = K beta, e = t - f - D beta, z = t - f - b. Row i adds to the gap what `kernel_problem.row_gap` says.
 
 Kernel values are float32, sums and coefficients float64. The outputs f are therefore a little wrong; before a gap is
-believed they are all computed anew in float64. From there on changes are small, and so are the errors that they cause:
-the gap goes down as far as float64 allows.
+believed, all that may matter to it are computed anew in float64 (`outputs`). From there on changes are small, and so
+are the errors that they cause: the gap goes down as far as float64 allows.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import compiled
 from maxmargin.data.rows import Array
 from maxmargin.problem import Certificate
 from maxmargin.problem.kernel_problem import LOSSES, KernelProblem
-from maxmargin.problem.kernel_program import best_intercept, risk_and_gap, row_gap
+from maxmargin.problem.kernel_program import best_intercept, risk_and_gap
 from maxmargin.solvers.base import Goal, Report, Solver
 from maxmargin.solvers.kernel.active_rows import ActiveRows
 from maxmargin.solvers.kernel.block import LARGEST, solve_block
+from maxmargin.solvers.kernel.outputs import add_change, bring_up_to_date, look, settle
 from maxmargin.solvers.kernel.stall import note_exact_gap, note_progress
 from maxmargin.solvers.kernel.start import starting_point
 
 _SAMPLE_TOL = 1e-2  # relative gap of a sample's solution
 _WITHIN = 0.5  # of the gap that is wanted, what the active rows may have
 _CUT = 0.05  # of the present gap, to which the active problem is solved at least
+_NEAR = 3.0  # times the gap that is wanted, from where on the active problem is solved to the end
 _LOOK_EVERY = 4  # blocks between two looks at the gap of the active rows
 _BLOCK_TOL = 0.02  # of the violation, to which a block is solved
 _IDLE = 20  # such looks after which all outputs are computed anew
@@ -52,6 +53,7 @@ class BlockState(NamedTuple):
 
     beta: Array
     f: Array  # K beta; of frozen rows, K applied_beta
+    doubt: Array  # how far f may be from that
     applied: Array  # the coefficients that f of the frozen rows belongs to
     b: Array  # the intercept, an array of one number
     order: Array  # of the rows: random, those without weight left out
@@ -60,7 +62,7 @@ class BlockState(NamedTuple):
     last: Array  # rows kept from the last block
     active_goal: float  # relative gap to solve the active rows to
     is_solved: bool  # they are
-    is_exact: bool  # f is K beta of all rows, in float64
+    is_exact: bool  # f is K beta, in float64, of all rows where that may matter
     believes: bool
     primal: float
     dual: float
@@ -133,6 +135,7 @@ class BlockSMO(Solver):
         return BlockState(
             beta=beta,
             f=f,
+            doubt=np.zeros(problem.n_rows),
             applied=beta.copy(),
             b=np.array([b]),
             order=order,
@@ -191,12 +194,12 @@ class BlockSMO(Solver):
 
     def _new_round(self, problem: KernelProblem, state: BlockState, goal: Goal) -> BlockState:
         """Bring the outputs of frozen rows up to date, look at the gap of all, and choose the active rows anew."""
-        state = self._thaw(problem, state)
+        bring_up_to_date(problem, state)
         while True:
             known = np.sort(state.order[: state.n_known])
             program, beta, f = problem.program.of(known), state.beta[known], state.f[known]
             b = best_intercept(program, program.target - f, problem.total)
-            gaps, distance, risk = _look(program, beta, f, b)
+            gaps, distance, risk = look(program, beta, f, b)
             primal, gap = 0.5 * float(beta @ f) + risk + problem.total * b, float(gaps.sum())
             is_whole = state.n_known == len(state.order)
             tol = goal.tol if is_whole else max(goal.tol, _SAMPLE_TOL)
@@ -208,35 +211,22 @@ class BlockSMO(Solver):
                 break
             if not is_whole:
                 state = self._larger_sample(problem, state)
-            elif state.is_exact:
+            elif not settle(problem, state, known, program):
                 return state._replace(believes=True)
             else:
-                state.f[:] = problem.decision(state.beta)
                 state = state._replace(is_exact=True, best_dual=-np.inf, n_idle=0)
         size = max(abs(primal), problem.scale)
-        active_goal = max(_WITHIN * tol, _CUT * gap / size if size else 0.0)
         active = self._choose_active(problem, state, known, beta, gaps, distance, program)
-        if len(active) == len(known):
+        active_goal = _CUT * gap / size if size else 0.0
+        if len(active) == len(known) or active_goal < _NEAR * tol:  # another round would cost more
             active_goal = _WITHIN * tol
         return state._replace(active=active, last=active[:0], active_goal=active_goal, is_solved=False, believes=False)
-
-    def _thaw(self, problem: KernelProblem, state: BlockState) -> BlockState:
-        """Let f of the frozen rows be K beta, too."""
-        changed = np.flatnonzero(state.beta != state.applied)
-        known = state.order[: state.n_known]
-        is_frozen = np.ones(problem.n_rows, bool)
-        is_frozen[state.active] = False
-        frozen = known[is_frozen[known]]
-        if len(changed) and len(frozen):
-            frozen = np.sort(frozen)
-            state.f[frozen] += problem.values.apply(frozen, changed, (state.beta - state.applied)[changed])
-        state.applied[:] = state.beta
-        return state
 
     def _larger_sample(self, problem: KernelProblem, state: BlockState) -> BlockState:
         n_known = next(size for size in self._sample_sizes(len(state.order)) if size > state.n_known)
         new, support = np.sort(state.order[state.n_known : n_known]), np.flatnonzero(state.beta)
-        state.f[new] = problem.values.apply(new, support, state.beta[support])
+        state.f[new] = state.doubt[new] = 0.0
+        add_change(problem, state, new, support, state.beta[support])
         return state._replace(n_known=n_known, is_exact=False, best_dual=-np.inf)
 
     def _choose_active(
@@ -315,7 +305,7 @@ class BlockSMO(Solver):
         )
         change = new - beta[block]
         moved = np.flatnonzero(change)
-        work.add(slots[moved], change[moved], f)
+        state.doubt[rows] += work.add(slots[moved], change[moved], f)
         state.beta[rows[block]], state.f[rows] = new, f
         last = block[moved]
         kept = self._size(work) // 2
@@ -363,18 +353,6 @@ class BlockSMO(Solver):
         other_risk, _ = risk_and_gap(others, state.beta[frozen], state.f[frozen], b)
         primal = 0.5 * float(beta @ f) + 0.5 * float(state.beta[frozen] @ state.f[frozen]) + risk + other_risk
         return primal + problem.total * b, gap
-
-
-@compiled
-def _look(program, beta, f, b):
-    """What each row adds to the gap, its distance from the margin, and the sum of the losses."""
-    n = len(beta)
-    gaps, distance, risk = np.empty(n), np.empty(n), 0.0
-    for i in range(n):
-        phi, gaps[i] = row_gap(program, beta[i], f[i], b, i)
-        risk += phi
-        distance[i] = abs(abs(program.target[i] - f[i] - b) - program.kink[i])
-    return gaps, distance, risk
 
 
 def _workspace(problem: KernelProblem) -> ActiveRows:

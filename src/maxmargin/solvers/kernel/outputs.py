@@ -1,0 +1,71 @@
+"""The outputs f = K beta of block SMO's rows, and how far they may be from the truth.
+
+They are sums of float32 kernel values, and how wrong these may be is known (`kernels.rounding`): |f_i - (K beta)_i| is
+at most `doubt[i]`. A row with beta_i = 0 that lies beyond the margin for any output within that bound adds exactly 0 to
+primal and gap. All other outputs are computed in float64 before a gap is believed: primal, dual and gap are then those
+that float64 outputs of all rows would give.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin._jit import compiled
+from maxmargin.data.rows import Array
+from maxmargin.problem.kernel_problem import KernelProblem
+from maxmargin.problem.kernel_program import Program, row_gap
+
+
+def bring_up_to_date(problem: KernelProblem, state: Any) -> None:
+    """Let f of the frozen rows be K beta, too."""
+    changed = np.flatnonzero(state.beta != state.applied)
+    known = state.order[: state.n_known]
+    is_frozen = np.ones(problem.n_rows, bool)
+    is_frozen[state.active] = False
+    frozen = known[is_frozen[known]]
+    if len(changed) and len(frozen):
+        add_change(problem, state, np.sort(frozen), changed, (state.beta - state.applied)[changed])
+    state.applied[:] = state.beta
+
+
+def add_change(problem: KernelProblem, state: Any, rows: Array, changed: Array, change: Array) -> None:
+    """Add to the outputs of some rows what a change of coefficients does to them."""
+    sums, spread = problem.values.apply(rows, changed, np.stack([change, np.abs(change)]))
+    state.f[rows] += sums
+    state.doubt[rows] += problem.values.errors(rows, spread)
+
+
+def settle(problem: KernelProblem, state: Any, known: Array, program: Program) -> int:
+    """Compute in float64 the outputs that may matter to the gap; how many there were."""
+    is_open = _may_matter(program, state.beta[known], state.f[known], state.doubt[known], state.intercept)
+    rows, support = known[is_open], np.flatnonzero(state.beta)
+    state.f[rows] = problem.values.apply(rows, support, state.beta[support], np.float64)
+    state.doubt[rows] = 0.0
+    return len(rows)
+
+
+@compiled
+def look(program, beta, f, b):
+    """What each row adds to the gap, its distance from the margin, and the sum of the losses."""
+    n = len(beta)
+    gaps, distance, risk = np.empty(n), np.empty(n), 0.0
+    for i in range(n):
+        phi, gaps[i] = row_gap(program, beta[i], f[i], b, i)
+        risk += phi
+        distance[i] = abs(abs(program.target[i] - f[i] - b) - program.kink[i])
+    return gaps, distance, risk
+
+
+@compiled
+def _may_matter(program, beta, f, doubt, b):
+    """Which outputs are in doubt and would, if they were others within it, add to primal or gap."""
+    out = np.empty(len(beta), np.bool_)
+    for i in range(len(beta)):
+        reach = abs(program.target[i]) + abs(f[i]) + abs(b)
+        z, away = program.target[i] - f[i] - b, doubt[i] + 1e-12 * reach
+        grows = program.upper[i] > 0.0 and z + away > program.kink[i]
+        falls = program.lower[i] < 0.0 and z - away < -program.kink[i]
+        out[i] = doubt[i] > 0.0 and (beta[i] != 0.0 or grows or falls)
+    return out
