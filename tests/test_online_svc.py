@@ -16,16 +16,19 @@ import pytest
 import samples
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import LinearSVC, OnlineSVC, Problem, load, save_svmlight, solve, stream_svmlight
-from maxmargin.data.rows import as_rows
-from maxmargin.estimators import _passes
-from maxmargin.estimators._row_order import Reordered, rows_between, take_rows
-from maxmargin.estimators._stream_models import StreamModels
+from maxmargin.data.rows import as_rows, take
+from maxmargin.estimators import _held_out
 from maxmargin.losses import Huber
 from maxmargin.models.file import ModelFileError, read_model, write_model
+from maxmargin.solvers.base import run
+from maxmargin.solvers.stochastic import online_sgd
+from maxmargin.solvers.stochastic.online_sgd import OnlineSGD
+from maxmargin.solvers.stochastic.row_order import Reordered, rows_between
+from maxmargin.solvers.stochastic.stream_models import StreamModels
 
 MARGIN_LOSSES = ["hinge", "squared_hinge", "huber", "logistic"]
 
@@ -174,7 +177,7 @@ def test_rows_in_another_order(two, storage):
     order = np.random.default_rng(0).permutation(300)[:200]
     signs, weight = np.where(two[1] == 1, 1.0, -1.0)[order], np.ones(200)
     found = []
-    for given in (take_rows(rows, order), Reordered(rows, order)):
+    for given in (take(rows, order), Reordered(rows, order)):
         models = StreamModels(Huber(0.5), 1e-2, 2.0, 6, np.array([-1.0, 1.0]))
         models.learn(rows_between(given, 10, 190), norms2[order][10:190], signs[10:190], weight[10:190], None)
         found.append(models.weights(True)[0])
@@ -419,8 +422,8 @@ def test_what_is_wrong_with_a_stream_is_said(two):
 
 def test_early_stopping_on_a_stream(monkeypatch):
     """Every tenth row is held out, at most 50 of them, wherever chunks end; their loss is looked at in between."""
-    monkeypatch.setattr(_passes, "_CHECK_EVERY", 200)
-    monkeypatch.setattr(_passes.HeldOut.__init__, "__defaults__", (50,))
+    monkeypatch.setattr(_held_out, "_CHECK_EVERY", 200)
+    monkeypatch.setattr(_held_out.HeldOut.__init__, "__defaults__", (50,))
     X, y = blobs(3000)
 
     def chunks(size):
@@ -645,3 +648,62 @@ def test_an_interrupt_before_there_are_two_classes_leaves_no_model(two):
         classifier.fit(Stream())
     with pytest.raises(NotFittedError):
         classifier.predict(two[0])
+
+
+# ---------------------------------------------------------------- through the one loop
+
+
+def shuffled(X, y, **options):
+    return OnlineSVC(**options)._shuffled(X, y, None)
+
+
+def test_a_fit_is_a_run_of_the_solver(two):
+    problem = shuffled(*two)
+    for _ in range(2):  # a problem does not change
+        result = run(OnlineSGD(1e-4), problem, max_iter=3, seed=7)
+        fitted = OnlineSVC(max_iter=3, random_state=7).fit(*two)
+        np.testing.assert_array_equal(result.state.models.weights(True)[0][:-1], fitted.coef_[0])
+    assert (fitted.solver_, fitted.n_iter_, result.certificate) == (OnlineSGD(1e-4), 3, None)
+    np.testing.assert_array_equal(fitted.history_["passes"], [1.0, 2.0, 3.0])
+    assert not hasattr(fitted, "certificate_")
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_fit_that_is_stopped_and_resumed_is_one_fit(classes, tmp_path, monkeypatch):
+    monkeypatch.setattr(online_sgd, "_BLOCK", 70)
+    X, y = blobs(500, classes)
+    whole = run(OnlineSGD(1e-3), shuffled(X, y), max_iter=4, seed=3)
+    for n in (3, 5, 9):
+        calls = itertools.count(1)
+        stop = [lambda progress, calls=calls, n=n: next(calls) >= n]
+        stopped = run(OnlineSGD(1e-3), shuffled(X, y), max_iter=4, seed=3, callbacks=stop, checkpoint=tmp_path / "run")
+        assert stopped.stop_reason == "callback"
+    resumed = run(OnlineSGD(1e-3), shuffled(X, y), max_iter=4, seed=3, checkpoint=tmp_path / "run")
+    assert (resumed.stop_reason, resumed.passes) == ("max_iter", 4.0)
+    np.testing.assert_array_equal(resumed.state.models.weights(True), whole.state.models.weights(True))
+    np.testing.assert_array_equal(resumed.history["rows"], whole.history["rows"])
+    with pytest.raises(ValueError, match="other data, another solver or other parameters"):
+        run(OnlineSGD(1e-2), shuffled(X, y), max_iter=4, seed=3, checkpoint=tmp_path / "run")
+
+
+def test_a_stream_has_no_checkpoint(two, tmp_path):
+    classifier = OnlineSVC()
+    classifier._run_options = {"checkpoint": tmp_path / "run"}
+    with pytest.raises(ValueError, match="save the model instead of a checkpoint"):
+        classifier.fit([two])
+
+
+def test_max_time_ends_a_fit_with_a_model(two):
+    def endless():
+        while True:
+            yield two
+
+    for given, passes in (((endless(),), None), (two, 10**9)):
+        classifier = OnlineSVC(max_iter=passes, max_time=0.1)
+        with pytest.warns(ConvergenceWarning, match="ran for max_time=0.1 s"):
+            classifier.fit(*given)
+        assert classifier.stop_reason_ == "max_time"
+        assert classifier.t_ >= len(two[1])
+        assert classifier.score(*two) > 0.8
+    with pytest.raises(ValueError, match="max_time must be positive or None"):
+        OnlineSVC(max_time=0).fit(*two)

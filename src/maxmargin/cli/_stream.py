@@ -35,7 +35,6 @@ _IN_MEMORY = {
     "penalty": "--penalty",
     "epsilon": "-p: a stream trains a classifier",
     "free_intercept": "--free-intercept; a larger -B makes the intercept's penalty small",
-    "max_time": "--max-time; Ctrl-C ends the training and keeps the model",
     "max_iter": "--max-iter: give --passes",
     "seed": "--seed: a stream has an order of its own",
     "plot": "--plot: nothing is certified",
@@ -103,7 +102,7 @@ def train(
             interrupted = estimator.stop_reason_ == "interrupted"
             if interrupted:
                 warnings.clear()
-        estimator.set_params(n_jobs=None, verbose=0)  # they are of this run, not of the model
+        estimator.set_params(n_jobs=None, verbose=0, max_time=None)  # they are of this run, not of the model
         if arguments.liblinear:
             write_liblinear_model(estimator, model_path)
         else:
@@ -134,6 +133,7 @@ def _estimator(arguments: argparse.Namespace, loss: str | None, class_weight: An
         class_weight=class_weight,
         n_jobs=arguments.jobs,
         verbose=int(arguments.progress),
+        max_time=arguments.max_time,
     )
     if arguments.alpha is not None:
         estimator.set_params(alpha=arguments.alpha)

@@ -11,8 +11,9 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from maxmargin.data.rows import Array, Rows, row_size
-from maxmargin.estimators._stream_models import StreamModels
+from maxmargin.data.rows import Array, Rows, row_size, take
+from maxmargin.solvers.stochastic.row_order import Reordered
+from maxmargin.solvers.stochastic.stream_models import StreamModels
 
 _BLOCK = 1024  # rows that are predicted by the same weights, at most
 _HEADER = (
@@ -44,15 +45,17 @@ class ProgressTable:
         self.sum = self.sum_before = 0.0
         self.weight = self.weight_before = 0.0
 
-    def rows_to_next(self) -> int:
+    def rows_to_next(self, n_seen: int) -> int:
         """How many rows may be learnt from before the table has to see more."""
         next_look = self.next_look if self.n_rows < self.next_look else self.n_rows + _BLOCK
         return min(self.next_line, next_look) - self.n_rows
 
-    def watch(self, models: StreamModels, rows: Rows, y: Array, weight: Array) -> None:
+    def watch(self, models: StreamModels, rows: Rows | Reordered, y: Array, weight: Array) -> None:
         """Predict rows that are about to be learnt from, as many as `rows_to_next` says or less."""
         if not self.n_rows:
             self._write(_HEADER)
+        if isinstance(rows, Reordered):
+            rows = take(*rows)
         if self.models is None or self.n_rows == self.next_look:
             self.models = models.as_now(self.average)
             self.next_look = min(self.next_line, self.n_rows + _BLOCK)

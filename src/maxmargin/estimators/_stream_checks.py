@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_array, column_or_1d
 
-from maxmargin.data.rows import Array, Dense, Rows, as_rows
+from maxmargin.data.indices import index_base
+from maxmargin.data.rows import Array, Dense, as_rows, n_features
 from maxmargin.data.sparse import check_sparse
-from maxmargin.data.stream import Chunk
+from maxmargin.data.stream import Chunk, as_chunks, is_repeatable
 from maxmargin.estimators._one_vs_rest import check_labels, observed_classes
 from maxmargin.estimators._parameters import ROWS, classifier_loss, seed_of
-from maxmargin.estimators._stream_models import StreamModels, with_features
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import check_weights
+from maxmargin.solvers.stochastic.online_sgd import Some
+from maxmargin.solvers.stochastic.stream_models import StreamModels
 
 if TYPE_CHECKING:
     from maxmargin.estimators.online import OnlineSVC
 
 
-def checked_chunk(chunk: Chunk, number: int) -> tuple[Any, Array, Array]:
-    """The rows, labels and weights of a chunk; errors name it."""
+def check_passes(data: Any, n: int) -> None:
+    """Refuse several passes over what is gone after one."""
+    if n > 1 and not is_repeatable(data):
+        raise ValueError(
+            f"max_iter={n} passes were asked for, but a pipe or an iterator can be passed over only once: "
+            "give paths, or an object whose __iter__ begins anew"
+        )
+
+
+def checked_chunks(estimator: OnlineSVC, data: Any, interrupt: threading.Event) -> Iterator[Some]:
+    """One pass over a stream; the estimator learns what the indices of text count from."""
+    widest = 0
+    with closing(as_chunks(data, interrupt, estimator.n_jobs)) as chunks:  # type: ignore[type-var]
+        for number, chunk in enumerate(chunks):
+            base = index_base(chunk.X)
+            if base is not None:
+                estimator._first_index = base.first_index
+            some = _checked_chunk(chunk, number, estimator._bias, widest)
+            widest = max(widest, n_features(some.rows))
+            yield some
+
+
+def _checked_chunk(chunk: Chunk, number: int, bias: float, before: int) -> Some:
+    """A chunk's rows and what is known of them; errors name it. `before` is the number of features so far."""
     try:
         check_sparse(chunk.X, trust_columns=True)
         X = check_array(chunk.X, ensure_min_samples=0, **ROWS)
@@ -32,21 +58,13 @@ def checked_chunk(chunk: Chunk, number: int) -> tuple[Any, Array, Array]:
             raise ValueError(f"X has {X.shape[0]} rows but y has {len(y)}")
         if len(y):
             check_labels(y)
-        return X, y, check_weights(chunk.sample_weight, len(y), may_be_zero=True)
+        weight = check_weights(chunk.sample_weight, len(y), may_be_zero=True)
+        rows, norms2 = as_rows(X, bias)
     except ValueError as error:
         raise ValueError(f"chunk {number} of the stream: {error}") from error
-
-
-def fitting_rows(X: Any, models: StreamModels, number: int) -> tuple[Rows, Array]:
-    """Rows of as many features as the models have, which are made wider if a sparse chunk is."""
-    try:
-        rows, norms2 = as_rows(X, models.bias)
-    except ValueError as error:
-        raise ValueError(f"chunk {number} of the stream: {error}") from error
-    if isinstance(rows, Dense) and models.n_features not in (0, X.shape[1]):
-        raise ValueError(f"chunk {number} of the stream has {X.shape[1]} features, those before {models.n_features}")
-    models.widen(X.shape[1])
-    return with_features(rows, models.n_features), norms2
+    if isinstance(rows, Dense) and before not in (0, X.shape[1]):
+        raise ValueError(f"chunk {number} of the stream has {X.shape[1]} features, those before {before}")
+    return Some(rows, norms2, y, weight)
 
 
 def check_classes(found: Array) -> None:
@@ -95,6 +113,8 @@ def check_parameters(estimator: OnlineSVC) -> None:
         raise ValueError(f"tol must be >= 0, got {estimator.tol!r}")
     if not 0.0 < estimator.validation_fraction <= 0.5:
         raise ValueError(f"validation_fraction must be above 0 and at most 0.5, got {estimator.validation_fraction!r}")
+    if estimator.max_time is not None and not (isinstance(estimator.max_time, Real) and estimator.max_time > 0):
+        raise ValueError(f"max_time must be positive or None, got {estimator.max_time!r}")
     for name in ("max_iter", "n_iter_no_change"):
         value: Any = getattr(estimator, name)
         if not (isinstance(value, Integral) and int(value) >= 1) and not (value is None and name == "max_iter"):

@@ -3,42 +3,48 @@
 from __future__ import annotations
 
 import math
+import threading
+from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._random import new_rng, shuffle
-from maxmargin.data.indices import check_same_base, index_base
+from maxmargin._random import new_rng
+from maxmargin.data.indices import check_same_base
 from maxmargin.data.outputs import linear_outputs
-from maxmargin.data.rows import Array, as_rows
-from maxmargin.data.stream import as_chunks, is_repeatable, is_stream
+from maxmargin.data.rows import Array, as_rows, take
+from maxmargin.data.stream import is_stream
+from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from maxmargin.estimators._estimator import Classifier, Estimator
+from maxmargin.estimators._held_out import HeldOut, columns
 from maxmargin.estimators._one_vs_rest import check_labels, class_factors, observed_classes
 from maxmargin.estimators._parameters import classifier_loss, seed_of, validated
-from maxmargin.estimators._passes import HeldOut, Passes
 from maxmargin.estimators._progress_table import ProgressTable
-from maxmargin.estimators._row_order import Reordered, distinct_rows, take_rows
 from maxmargin.estimators._stream_checks import (
     announced,
     check_classes,
     check_known,
     check_parameters,
+    check_passes,
     check_settings,
-    checked_chunk,
-    fitting_rows,
+    checked_chunks,
 )
-from maxmargin.estimators._stream_models import StreamModels, mean_one
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import check_weights
+from maxmargin.solvers.base import Result, run
 from maxmargin.solvers.interrupts import catch_interrupt, end_of_fit
+from maxmargin.solvers.stochastic.online_sgd import OnlineRun, OnlineSGD, RowsAsTheyCome, ShuffledRows, Some
+from maxmargin.solvers.stochastic.row_order import distinct_rows
+from maxmargin.solvers.stochastic.stream_models import StreamModels, mean_one
 
 _STEPS = 10**6  # that a fit makes if not told how many passes: enough for most data, and a second's work
 _FEWEST_PASSES, _MOST_PASSES = 5, 100
 
 
-class OnlineSVC(Classifier, Estimator):
+class OnlineSVC(Classifier, CallbackSupportMixin, Estimator):
     """Linear classifier that learns from rows as they come, in memory that does not grow with them.
 
     Averaged stochastic gradient descent on ``alpha/2 |w|^2 + mean_i weight_i loss(y_i (x_i'w + b))``: with
@@ -83,6 +89,8 @@ class OnlineSVC(Classifier, Estimator):
     verbose : int, default=0
         1: print a line at 1, 2, 4, 8, ... rows, as Vowpal Wabbit does: the mean loss of predictions that were made
         before learning from a row, since the start and since the last line.
+    max_time : float, default=None
+        Seconds for `fit`, after which it ends with what it has learnt and a warning.
 
     Attributes
     ----------
@@ -95,7 +103,8 @@ class OnlineSVC(Classifier, Estimator):
     n_iter_ : int
         Passes over the data; the last may be unfinished.
     stop_reason_ : str
-        "max_iter" (all passes were made), "early_stopping" or "interrupted".
+        "max_iter" (all passes were made), "early_stopping", "max_time", "interrupted" or "callback".
+    solver_ : Solver
     history_ : dict of str to ndarray
         Seconds, passes, rows and held_out_loss after each pass of `fit`, and at each look at the rows held out.
     n_features_in_ : int
@@ -146,6 +155,7 @@ class OnlineSVC(Classifier, Estimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        max_time: float | None = None,
     ):
         self.alpha = alpha
         self.loss = loss
@@ -161,6 +171,7 @@ class OnlineSVC(Classifier, Estimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.max_time = max_time
 
     # ------------------------------------------------------------ fit
 
@@ -187,18 +198,36 @@ class OnlineSVC(Classifier, Estimator):
         self
         """
         self._check_parameters()
-        if y is None and is_stream(X):
-            if sample_weight is not None:
-                raise ValueError("the weights of a stream come with its chunks: (X, y, sample_weight)")
-            self._fit_stream(X)
-        else:
-            self._fit_arrays(X, y, sample_weight)
-        if self.stop_reason_ == "interrupted":
-            message = "OnlineSVC was interrupted, and the model found so far is kept."
+        self._train(X, y, sample_weight)
+        if self.stop_reason_ in ("interrupted", "max_time"):
+            how = "was interrupted" if self.stop_reason_ == "interrupted" else f"ran for max_time={self.max_time:g} s"
+            message = f"OnlineSVC {how} in pass {self.n_iter_}, and the model found so far is kept."
             end_of_fit(self.stop_reason_, message, ConvergenceWarning, stacklevel=2)
         return self
 
-    def _fit_arrays(self, X: Any, y: Any, sample_weight: Any) -> None:
+    @with_callbacks
+    def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """All of `fit` but what follows an interrupt."""
+        for_arrays = not (y is None and is_stream(X))
+        if sample_weight is not None and not for_arrays:
+            raise ValueError("the weights of a stream come with its chunks: (X, y, sample_weight)")
+        data = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
+        with catch_interrupt() as interrupt:
+            problem: Any = self._shuffled(X, y, sample_weight) if for_arrays else self._streamed(X, interrupt)
+            n_passes, seed = self.max_iter or 1, 0
+            if for_arrays:
+                some = min(max(_FEWEST_PASSES, math.ceil(_STEPS / len(problem.chosen))), _MOST_PASSES)
+                n_passes, seed = self.max_iter or some, seed_of(self.random_state)
+            task, looks = FitTask(self, 1, self._usable, data), [] if problem.held_out is None else [problem.held_out]
+            with task.callbacks(0) as callbacks:
+                limits: dict[str, Any] = {"max_iter": n_passes, "max_time": self.max_time, "interrupt": interrupt}
+                limits |= {"callbacks": [*looks, *callbacks], "seed": seed}
+                result = run(self._solver(), problem, **{**limits, **self._run_options})
+        self._keep(problem, result)
+        task.end()
+
+    def _shuffled(self, X: Any, y: Any, sample_weight: Any) -> ShuffledRows:
+        """Arrays, each different row once."""
         X, y = validated(self, X, y)
         check_labels(y)
         rows, norms2 = as_rows(X, self._bias)
@@ -214,71 +243,53 @@ class OnlineSVC(Classifier, Estimator):
             out = held_out.choose(0, len(chosen))
             if not len(out):
                 raise ValueError(f"validation_fraction={self.validation_fraction} of {len(chosen)} rows is no row")
-            held_out.keep(take_rows(rows, chosen[out]), y[chosen[out]], merged[out])
+            held_out.keep(take(rows, chosen[out]), y[chosen[out]], merged[out])
             chosen, merged = np.delete(chosen, out), np.delete(merged, out)
         weights = np.zeros(len(y))
         weights[chosen] = merged
         models.scales = mean_one(codes[chosen], merged, factors)
         by_label = None if self.class_weight is None else dict(zip(classes.tolist(), factors.tolist()))
+        return ShuffledRows(Some(rows, norms2, y, weights), chosen, models, by_label, self._table(), held_out)
 
-        n_passes = self.max_iter or min(max(_FEWEST_PASSES, math.ceil(_STEPS / len(chosen))), _MOST_PASSES)
-        rng = new_rng(seed_of(self.random_state))
-        with catch_interrupt() as interrupt:
-            passes = Passes(models, by_label, self.average, self._table(), held_out, interrupt)
-            while passes.stop_reason is None and passes.n_passes < n_passes:
-                shuffle(chosen, len(chosen), rng)
-                passes.visit(Reordered(rows, chosen), norms2[chosen], y[chosen], weights[chosen])
-                passes.end_pass()
-        models.scales = None  # what a stream brings later is taken as it is
-        self._keep(passes)
-
-    def _fit_stream(self, data: Any) -> None:
-        n_passes = self.max_iter or 1
-        if n_passes > 1 and not is_repeatable(data):
-            raise ValueError(
-                f"max_iter={n_passes} passes were asked for, but a pipe or an iterator can be passed over only once: "
-                "give paths, or an object whose __iter__ begins anew"
-            )
-        first_index = None  # that the indices of text count from
-        models = self._models(0)  # made wider by the first chunk
+    def _streamed(self, data: Any, interrupt: Any) -> RowsAsTheyCome:
+        """The chunks of a stream, checked one by one."""
+        check_passes(data, self.max_iter or 1)
+        self._first_index: int | None = None  # that the indices of text count from, as soon as that is known
         held_out = self._held_out() if self.early_stopping else None
-        with catch_interrupt() as interrupt:
-            passes = Passes(models, self.class_weight, self.average, self._table(), held_out, interrupt)
-            while passes.stop_reason is None and passes.n_passes < n_passes:
-                for number, chunk in enumerate(as_chunks(data, interrupt, self.n_jobs)):
-                    base = index_base(chunk.X)
-                    if base is not None:
-                        first_index = base.first_index
-                    X, y, weight = checked_chunk(chunk, number)
-                    rows, norms2 = fitting_rows(X, models, number)
-                    passes.visit_chunk(rows, norms2, y, weight)
-                    if passes.stop_reason is not None:
-                        break
-                if interrupt.is_set():
-                    passes.stop_reason = "interrupted"
-                    if len(models.classes) < 2:
-                        raise KeyboardInterrupt  # before there was a model
-                passes.end_pass()
-                check_classes(models.classes)
-        self.n_features_in_ = models.n_features
-        for name in ("feature_names_in_", "first_index_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        if first_index is not None:
-            self.first_index_ = first_index
-        self._keep(passes)
+        read = partial(checked_chunks, self, data, interrupt)
+        return RowsAsTheyCome(read, self._models(0), self.class_weight, self._table(), held_out)
 
-    def _keep(self, passes: Passes) -> None:
+    def _usable(self, states: list[Any]) -> dict[str, Any]:
+        """What makes a copy of this estimator ready to predict during a fit."""
+        models = deepcopy(states[0].models)
+        return {"_learnt": models, "classes_": models.classes, "n_features_in_": models.n_features}
+
+    def _keep(self, problem: Any, result: Result) -> None:
         """Turn what was learnt into fitted attributes."""
-        if passes.table is not None:
-            passes.table.end()
-        self._learnt = passes.models
+        models = result.state.models
+        if isinstance(problem, RowsAsTheyCome):
+            problem.close()
+            if result.stop_reason == "interrupted" and len(models.classes) < 2:
+                raise KeyboardInterrupt  # before there was a model
+            check_classes(models.classes)
+            for name in ("feature_names_in_", "first_index_"):
+                self.__dict__.pop(name, None)
+            self.n_features_in_, first_index = models.n_features, self.__dict__.pop("_first_index")
+            if first_index is not None:
+                self.first_index_ = first_index
+        models.scales = None  # what a stream brings later is taken as it is
+        if problem.table is not None:
+            problem.table.end()
+        self._learnt = models
         self._progress: ProgressTable | None = None  # of the parts of a stream that follow
-        self.classes_ = passes.models.classes
-        self.t_ = passes.models.n_seen
-        self.n_iter_ = passes.n_passes
-        self.stop_reason_ = passes.stop_reason or "max_iter"
-        self.history_ = passes.columns()
+        self.classes_, self.t_ = models.classes, models.n_seen
+        self.n_iter_, self.solver_ = math.ceil(result.passes), result.solver
+        if problem.held_out is None:
+            self.stop_reason_, self.history_ = result.stop_reason, dict(result.history)
+            self.history_["held_out_loss"] = np.full(len(result.history["rows"]), np.nan)
+        else:
+            self.stop_reason_ = "early_stopping" if problem.held_out.is_done else result.stop_reason
+            self.history_ = columns(problem.held_out.history)
 
     # ------------------------------------------------------------ parts of a stream
 
@@ -325,23 +336,27 @@ class OnlineSVC(Classifier, Estimator):
             if learnt is not None and hasattr(self, "_learnt"):
                 self.n_features_in_ = learnt.n_features
             raise
-        learnt.widen(X.shape[1])
         table: ProgressTable | None = getattr(self, "_progress", None)
         if self.verbose and table is None:
             self._progress = table = self._table()
-        passes = Passes(learnt, self.class_weight, self.average, table if self.verbose else None)
-        passes.visit_chunk(rows, norms2, y, weight)
-        self._learnt = learnt
+        part = RowsAsTheyCome(
+            lambda: iter([Some(rows, norms2, y, weight)]), learnt, self.class_weight, table if self.verbose else None
+        )
+        solver = self._solver()
+        start = OnlineRun(learnt, part.chosen, new_rng(0), 0, 0)
+        run(solver, part, max_iter=1, start=start, interrupt=threading.Event())  # type: ignore[arg-type]
+        self._learnt, self.solver_ = learnt, solver
         self.classes_, self.t_ = learnt.classes, learnt.n_seen
         if not hasattr(self, "history_"):
-            self.n_iter_, self.stop_reason_, self.history_ = 1, "max_iter", passes.columns()
+            self.n_iter_, self.stop_reason_, self.history_ = 1, "max_iter", columns([])
         return self
-
-    # ------------------------------------------------------------ parameters
 
     @property
     def _bias(self) -> float:
         return float(self.intercept_scaling) if self.fit_intercept else 0.0
+
+    def _solver(self) -> OnlineSGD:
+        return OnlineSGD(float(self.alpha))
 
     def _models(self, n_features: int, classes: Array | None = None) -> StreamModels:
         loss, n_jobs = classifier_loss(self.loss), effective_n_jobs(self.n_jobs)
@@ -351,12 +366,11 @@ class OnlineSVC(Classifier, Estimator):
         return ProgressTable(self.average) if self.verbose else None
 
     def _held_out(self, **options: Any) -> HeldOut:
-        return HeldOut(round(1.0 / self.validation_fraction), float(self.tol), int(self.n_iter_no_change), **options)
+        every, patience = round(1.0 / self.validation_fraction), int(self.n_iter_no_change)
+        return HeldOut(every, float(self.tol), patience, self.average, **options)
 
     def _check_parameters(self) -> None:
         check_parameters(self)
-
-    # ------------------------------------------------------------ use
 
     @property
     def coef_(self) -> Array:

@@ -47,6 +47,7 @@ class Checkpoint:
     def save(self, state: Any, history: list[dict[str, float]], seconds: float, next_check: float) -> None:
         """Replace the file by the present state."""
         columns = {name: np.array([entry[name] for entry in history]) for name in (history[0] if history else ())}
+        state = state.packed() if hasattr(state, "packed") else state
         tree = {"fingerprint": self.fingerprint, "solver": self.solver.name, "state": state, "history": columns}
         write_content(self.path, _KIND, tree | {"seconds": float(seconds), "next_check": float(next_check)})
 
@@ -65,7 +66,8 @@ class Checkpoint:
         try:
             columns = {name: column.tolist() for name, column in tree["history"].items()}
             history = [dict(zip(columns, entry)) for entry in zip(*columns.values())]
-            state = _in_form(template, tree["state"], self.n_rows)
+            kept = tree["state"]
+            state = template.restored(kept) if hasattr(template, "packed") else _in_form(template, kept, self.n_rows)
             return state, history, float(tree["seconds"]), float(tree["next_check"])
         except KeyError as missing:
             raise ValueError(

@@ -85,7 +85,8 @@ def _budget(info: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
 
 
 def _online(params: dict[str, Any], info: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
-    from maxmargin.models.online import PARTS, state_of, weights_of
+    from maxmargin.models.online import weights_of
+    from maxmargin.solvers.stochastic.stream_models import PARTS, state_of
 
     parts = {name: arrays[f"state.{name}"] for name in PARTS}
     stream, training = info["stream"], info["training"]

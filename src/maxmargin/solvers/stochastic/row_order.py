@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._jit import compiled, generic
-from maxmargin.data.rows import CSR, Array, Dense, Rows, add_row, matvec, n_weights, prefetch_row, row_dot
+from maxmargin.data.rows import CSR, Array, Dense, Rows, add_row, between, matvec, n_weights, prefetch_row, row_dot
 from maxmargin.solvers.stochastic.weights import add_row_to_both
 
 _SEED = 20260
@@ -117,24 +117,4 @@ def _(rows, i):
 
 def rows_between(rows: Rows | Reordered, begin: int, end: int) -> Any:
     """Neighbouring rows, as a view."""
-    if isinstance(rows, Reordered):
-        return rows._replace(order=rows.order[begin:end])
-    if isinstance(rows, Dense):
-        return rows._replace(values=rows.values[begin:end])
-    return rows._replace(indptr=rows.indptr[begin : end + 1])
-
-
-def take_rows(rows: Rows, chosen: Array) -> Rows:
-    """These rows in this order, as a copy."""
-    if isinstance(rows, Dense):
-        return Dense(_read_only(rows.values[chosen]), rows.bias)
-    lengths = (rows.indptr[1:] - rows.indptr[:-1])[chosen]
-    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(rows.indptr.dtype)
-    where = np.repeat(rows.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
-    parts = _read_only(rows.data[where]), _read_only(rows.indices[where]), _read_only(indptr)
-    return CSR(*parts, rows.n_features, rows.bias)
-
-
-def _read_only(array: Array) -> Array:
-    array.flags.writeable = False  # as the user's are to kernels: one type for both
-    return array
+    return rows._replace(order=rows.order[begin:end]) if isinstance(rows, Reordered) else between(rows, begin, end)

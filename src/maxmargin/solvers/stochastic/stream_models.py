@@ -23,11 +23,11 @@ import numpy as np
 
 from maxmargin._jit import compiled
 from maxmargin.data.rows import Array, Rows, matvec, n_features, n_rows, n_weights
-from maxmargin.estimators._row_order import Reordered, rows_between
 from maxmargin.losses import Loss, argument, value
 from maxmargin.parallel import map_ordered
 from maxmargin.solvers.stochastic.online import OnlineState, learn, learn_rows, new_online_state, widened_state
-from maxmargin.solvers.stochastic.weights import copied, widened
+from maxmargin.solvers.stochastic.row_order import Reordered, rows_between
+from maxmargin.solvers.stochastic.weights import Average, ScaledVector, copied, widened
 from maxmargin.solvers.visits import Examples
 
 
@@ -76,6 +76,36 @@ class StreamModels:
         self.n_seen = 0
         self.scales: Array | None = None
         self._answer: tuple[bool, Array] | None = None  # the weights, since they were last asked for
+
+    def fresh(self) -> StreamModels:
+        """Models of the same kind that know nothing."""
+        classes = self.classes if self.is_announced else None
+        models = StreamModels(self.loss, self.alpha, self.bias, self.n_features, classes, self.n_jobs)
+        models.scales = self.scales
+        return models
+
+    def kept(self) -> dict[str, Any]:
+        """All that learning changes, as arrays: those of the models one after the other."""
+        states = {name: np.stack(column) for name, column in zip(PARTS, zip(*map(_parts, self.states)))}
+        totals = {"class_totals": self.class_totals, "total": np.array([self.total]), "n_seen": int(self.n_seen)}
+        return {"states": states, **totals}
+
+    def restore(self, kept: Mapping[str, Any]) -> None:
+        """Go on from what was kept; what does not fit these classes and features raises."""
+        parts = [np.array(kept["states"][name]) for name in PARTS]  # not mapped: learning changes them
+        n_models, n_weights = n_problems(self.classes), self.n_features + (self.bias != 0.0)
+        for name, part, one in zip(PARTS, parts, _parts(self._new())):
+            if part.shape != (n_models, *one.shape) or part.dtype != np.float64:
+                raise ValueError(f"{name} of shape {part.shape} does not fit {n_models} models of {n_weights} weights")
+            if not np.isfinite(part).all():
+                raise ValueError(f"{name} is not finite")
+        totals, n_seen = np.array(kept["class_totals"]), int(kept["n_seen"])
+        if totals.shape != self.classes.shape or kept["total"].shape != (1,) or not np.isfinite(totals).all():
+            raise ValueError("the weights of the classes do not fit them")
+        if n_seen < 0:
+            raise ValueError(f"{n_seen} rows")
+        self.states, self.class_totals = [state_of(*part) for part in zip(*parts)], totals
+        self.total, self.n_seen, self._answer = float(kept["total"][0]), n_seen, None
 
     def _new(self) -> OnlineState:
         return new_online_state(self.n_features + (self.bias != 0.0))
@@ -233,6 +263,21 @@ def negated(state: OnlineState) -> OnlineState:
     x, average, *numbers = state
     x, average = copied(x)._replace(v=-x.v), copied(average)._replace(u=-average.u, before=-average.before)
     return OnlineState(x, average, *(number.copy() for number in numbers))
+
+
+PARTS = ("v", "v_numbers", "u", "before", "u_numbers", "numbers")  # the arrays of a state
+
+
+def _parts(state: OnlineState) -> list[Array]:
+    """The arrays of a state; those of one number each are joined."""
+    (v, *of_v), (u, before, *of_u), *numbers = state
+    return [v, np.concatenate(of_v), u, before, np.concatenate(of_u), np.concatenate(numbers)]
+
+
+def state_of(v: Array, of_v: Array, u: Array, before: Array, of_u: Array, numbers: Array) -> OnlineState:
+    """The state that has these parts."""
+    x, average = ScaledVector(v, *np.split(of_v, 2)), Average(u, before, *np.split(of_u, 3))
+    return OnlineState(x, average, *np.split(numbers, 4))
 
 
 def with_features(rows: Rows, n: int) -> Rows:
