@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import pytest
 
-from maxmargin import _code_cache, _jit
+from maxmargin import _code_cache, _inner_code, _jit
 from maxmargin._code_cache import on_compile
 from maxmargin._jit import DENSE_MATH, JIT_DISABLED, compiled, generic, prefetch
 
@@ -87,12 +87,13 @@ VALUE, SLOPE, VALUE32 = "total_value float64", "total_slope float64", "total_val
 
 
 class Little:
-    """A package of its own with copies of `_jit.py` and `_code_cache.py`, and a cache directory of its own."""
+    """A package of its own with copies of what compiles and keeps code, and a cache directory of its own."""
 
     def __init__(self, folder):
         self.folder, self.package, self.cache = folder, folder / "little", folder / "cache"
         self.package.mkdir()
-        shutil.copy(_code_cache.__file__, self.package / "_code_cache.py")
+        for module in (_code_cache, _inner_code):
+            shutil.copy(module.__file__, self.package)
         (self.package / "_jit.py").write_text(Path(_jit.__file__).read_text().replace("maxmargin.", "little."))
         (self.package / "__init__.py").write_text("")
         (self.package / "losses.py").write_text(LOSSES)

@@ -6,6 +6,7 @@ file and `test_jit.py` must pass with the new version.
 
 import inspect
 import itertools
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -13,9 +14,10 @@ import pytest
 from numba.core import cgutils, config, serialize, sigutils, types
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
 
-from maxmargin._jit import JIT_DISABLED, compiled, compiled_lean
+from maxmargin._jit import JIT_DISABLED, compiled, compiled_lean, generic
 
 needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="dispatchers exist only where code is compiled")
 
@@ -34,6 +36,30 @@ def lean_total(x):
     for i in range(x.shape[0]):
         result += x[i]
     return result
+
+
+class Shift(NamedTuple):
+    by: float
+
+
+@generic
+def shifted(tag, x):
+    raise TypeError
+
+
+@shifted.register(Shift)
+def _(tag, x):
+    return twice(x) + tag.by
+
+
+@compiled
+def twice(x):
+    return 2.0 * x
+
+
+@compiled
+def shifted_total(tag, x):
+    return shifted(tag, x[0]) + twice(total(x))
 
 
 def changed(what):
@@ -101,6 +127,35 @@ def test_reference_counts_can_be_left_out():
     with_counts, without = ("NRT_decref" in next(iter(f.inspect_llvm().values())) for f in (total, lean_total))
     assert with_counts, changed("the name of the function that counts references")
     assert not without, changed('the option "_nrt"')
+
+
+@needs_jit
+def test_functions_inside_others_have_no_machine_code_of_their_own(monkeypatch):
+    """They would have it, and wrappers, twice: half of the time to compile would be for nothing."""
+    made, emit = [], JITCodeLibrary._finalize_specific
+    monkeypatch.setattr(JITCodeLibrary, "_finalize_specific", lambda self: (made.append(self.name), emit(self))[1])
+    assert shifted_total(Shift(0.5), np.ones(3)) == 2.5 + 6.0
+    assert made == ["shifted_total"], changed("CodeLibrary.finalize")
+    inside = [code for function in (twice, total) for code in function._inner.overloads.values()]
+    assert not any("cpython" in code.library.get_llvm_str() for code in inside), changed("Flags.no_cpython_wrapper")
+    assert len({code.entry_point for code in inside}) == 2, changed("what functions are told apart by")
+
+
+@needs_jit
+def test_a_function_can_be_called_from_python_before_and_after_it_is_inside_another():
+    @compiled
+    def first(x):
+        return x + 1.0
+
+    @compiled
+    def outer(x):
+        return first(x) * 2.0
+
+    assert first(1.0) == 2.0
+    assert outer(1.0) == 4.0
+    assert first(1) == 2.0
+    assert outer(1) == 4.0
+    assert first(2) == 3.0
 
 
 def test_tags_and_settings_are_where_they_were():

@@ -124,7 +124,7 @@ def _hash_of_compiler() -> str:
     versions = sys.version, numba.__version__, llvmlite.__version__, numpy.__version__
     settings = config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT
     digest = hashlib.sha256(repr((versions, settings)).encode())
-    for name in ("_jit.py", "_code_cache.py"):
+    for name in ("_jit.py", "_inner_code.py", "_code_cache.py"):
         digest.update((_PACKAGE / name).read_bytes())
     return digest.hexdigest()[:24]
 

@@ -12,11 +12,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numba
 from numba.core import cgutils, config, types
 from numba.extending import intrinsic, overload
 
 from maxmargin._code_cache import CodeCache, is_ours
+from maxmargin._inner_code import Inner, OuterDispatcher
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,6 +26,7 @@ SPARSE_MATH = frozenset({"nsz", "arcp", "contract", "afn"})
 DENSE_MATH = SPARSE_MATH | {"reassoc"}
 
 JIT_DISABLED = bool(config.DISABLE_JIT)
+_OPTIONS = {"boundscheck": False, "error_model": "numpy"}
 
 
 # ---------------------------------------------------------------- decorators
@@ -45,9 +46,11 @@ def compiled(function: F | None = None, *, fastmath: frozenset[str] = SPARSE_MAT
     """
     if function is None:
         return functools.partial(compiled, fastmath=fastmath)
-    dispatcher = numba.njit(nogil=True, boundscheck=False, error_model="numpy", fastmath=set(fastmath))(function)
-    if not JIT_DISABLED:
-        dispatcher._cache = CodeCache(function)
+    if JIT_DISABLED:
+        return function
+    options = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, **_OPTIONS, "fastmath": set(fastmath)}
+    dispatcher = OuterDispatcher(function, targetoptions=options)
+    dispatcher._cache = CodeCache(function)
     return dispatcher
 
 
@@ -133,7 +136,7 @@ def _overload(
         return implementation if matches else None
 
     choose.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
-    options = {"boundscheck": False, "error_model": "numpy", "fastmath": set(fastmath), "forceinline": True}
+    options = {**_OPTIONS, "fastmath": set(fastmath), "forceinline": True, "pipeline_class": Inner}
     overload(function, jit_options=options)(choose)
 
 

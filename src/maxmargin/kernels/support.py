@@ -336,7 +336,8 @@ def _matrix_block(function, rows, support, n, out, lo, hi):
         products_of_group(rows, chosen, support.vectors, places, dots)
         for i in range(first, min(first + GROUP, hi)):
             from_products(function, row_norm2(rows, i), support, places, dots[i - first], values)
-            out[i] = values[:n]
+            for j in range(n):  # as an assignment of slices, a second of compiling: its message for unequal shapes
+                out[i, j] = values[j]
 
 
 @compiled

@@ -100,7 +100,7 @@ def refit(
 
     chosen = _chosen_rows(problem, size, support.vectors.dtype.itemsize, seed)
     share = len(chosen) / np.count_nonzero(problem.cost[:, 0] > 0.0)
-    factor = _inverse_factor(function, support, size)
+    factor = _inverse_factor(function, support, size, problem.rows[0].dtype)
     factored = working_time()
     features = _features(function, take(problem.rows, chosen), support, size, factor, n_jobs, check)
     made = working_time()
@@ -147,11 +147,16 @@ def take(rows: Rows, chosen: Array) -> Rows:
     return CSR(rows.data[where], rows.indices[where], indptr, rows.n_features, rows.bias)
 
 
-def _inverse_factor(function: Kernel, support: Support, size: int) -> Array:
-    """L'^-1 of K = L L', with as much on K's diagonal as its rounding errors require."""
+def _inverse_factor(function: Kernel, support: Support, size: int, dtype: Any) -> Array:
+    """L'^-1 of K = L L', with as much on K's diagonal as its rounding errors require.
+
+    `dtype` is that of the problem's rows: vectors of the same need no compiled code of their own.
+    """
     from scipy.linalg import solve_triangular
 
-    vectors = view_rows(np.ascontiguousarray(support.vectors[:, :size].T))
+    vectors = view_rows(
+        np.ascontiguousarray(support.vectors[:, :size].T, np.promote_types(support.vectors.dtype, dtype))
+    )
     K = kernel_matrix(function, vectors, support, size).astype(np.float64)
     K = 0.5 * (K + K.T)
     largest = float(np.abs(K).max())
