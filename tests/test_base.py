@@ -133,6 +133,16 @@ def test_a_wrong_belief_costs_a_certificate_and_no_more():
     assert [certificate.relative_gap for certificate in told] == [1 / 2, 1 / 4, 1 / 8]
 
 
+def test_a_solver_that_believes_too_soon_is_not_called_for_every_small_sweep(monkeypatch):
+    """Ten rows are left of a thousand: each sweep over them would end in the same belief."""
+    X, y = samples.sample("hinge", n_rows=1000, n_features=20)
+    calls = []
+    monkeypatch.setattr(DualCD, "update", lambda *args, update=DualCD.update: calls.append(1) or update(*args))
+    result = solve(Problem(X, y, 0.01, "hinge", bias=1.0))
+    assert result.stop_reason == "converged"
+    assert len(calls) <= 3 * len(result.history["passes"])
+
+
 def test_certificates_of_a_solver_that_believes_nothing_are_rare_but_made():
     solver = Halving()
     result = run(solver, PROBLEM, tol=0.0, max_iter=200)

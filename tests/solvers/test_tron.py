@@ -49,22 +49,22 @@ def weighted_problem(loss, storage="dense", n_rows=23, n_features=5):
 
 
 @every_loss
-@every_method
+@pytest.mark.parametrize("method", [*METHODS, "auto"])  # the latter takes its steps in a compiled loop
 @pytest.mark.parametrize("C", [0.7, 50.0])
 def test_every_pass_is_that_of_plain_numpy(loss, method, C):
     X, y = samples.sample(loss, n_rows=20, n_features=3)
     problem = Problem(X, y, C, loss)
-    oracle = naive.tron(X, y, problem.cost, loss, method=method)
+    oracle = naive.tron(X, y, problem.cost, loss, method="cholesky" if method == "auto" else method)
     for passes, w in itertools.takewhile(lambda point: point[0] <= 12, oracle):
         result = solve(problem, Tron(method), tol=0.0, max_iter=passes)
         np.testing.assert_allclose(result.w, w, rtol=1e-9, atol=1e-10)
 
 
-@every_method
+@pytest.mark.parametrize("method", [*METHODS, "auto"])
 @every_storage
 def test_steps_with_costs_of_their_own_and_an_intercept(method, storage):
     problem, X = weighted_problem(Logistic(), storage)
-    oracle = naive.tron(X, problem.y, problem.cost, Logistic(), method=method)
+    oracle = naive.tron(X, problem.y, problem.cost, Logistic(), method="cholesky" if method == "auto" else method)
     for passes, w in itertools.takewhile(lambda point: point[0] <= 12, oracle):
         result = solve(problem, Tron(method), tol=0.0, max_iter=passes)
         np.testing.assert_allclose(result.w, w, rtol=1e-8, atol=1e-10)
@@ -374,3 +374,26 @@ def test_the_data_are_not_copied():
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < 0.3 * sum(part.nbytes for part in rows if isinstance(part, np.ndarray))
+
+
+@every_loss
+def test_a_small_problem_is_solved_in_a_compiled_loop(loss):
+    """Its steps are those that passes over the data make; several are one update."""
+    X, y = samples.sample(loss, n_rows=150, n_features=6)
+    problem = Problem(X, y, 1.0, loss, bias=1.0)
+    small, by_passes = (solve(problem, Tron(method), tol=1e-9) for method in ("auto", "cholesky"))
+    assert small.passes == by_passes.passes
+    np.testing.assert_allclose(small.w, by_passes.w, rtol=1e-9, atol=1e-12)
+    calls = []
+    solve(problem, Tron(), tol=1e-9, callbacks=[lambda progress: calls.append(progress.passes)])
+    assert len(calls) > 1  # whoever watches sees every pass
+
+
+def test_a_matrix_that_rounding_has_spoilt_is_left_to_the_search():
+    """Features that depend on each other under a weight that hides the identity: Cholesky fails in the loop."""
+    x = np.random.default_rng(0).normal(size=(40, 1))
+    X, y = np.hstack([x, x, -x]), np.sign(x[:, 0] + 0.5 * np.random.default_rng(1).normal(size=40))
+    problem = Problem(X, y, 1e20, "squared_hinge")
+    result = solve(problem, Tron(), tol=1e-3, max_iter=50)
+    assert np.isfinite(result.w).all()
+    assert result.certificate.primal < 0.9 * problem.primal(np.zeros(3))

@@ -15,6 +15,7 @@ from maxmargin.data.rows import Array, Rows, between, n_rows, n_stored, row_bloc
 
 LEAST_VALUES = 1 << 19  # stored values of a block, at least: a millisecond of work
 MOST_BLOCKS = 64
+_ROWS_BITS = 15  # of a block that is cut without a look at its rows: 2^15 entries of a vector, at least
 _MOST_GROUPS = 16
 _SMALL = 8  # so many times, at least, are the stored values of a group more than the numbers that it sums
 
@@ -116,9 +117,19 @@ def parts_of_pages(borders: list[int], stored: int, level: int) -> list[tuple[in
     return pairs
 
 
+def level_of(effort: float) -> int:
+    """The level of blocks for a step of so much work, beside that of an inner product with every row."""
+    return min(math.ceil(math.log2(effort)), 8) if effort > 1.0 else 0
+
+
+def is_one_block(n: int, stored: int, level: int | None) -> bool:
+    """Whether a partition of n rows is one block: of the rows, or of what is known of them if there is no level."""
+    return n > 0 and (n < 2 << _ROWS_BITS if level is None else stored << level < 2 * LEAST_VALUES)
+
+
 def vector_blocks(n: int) -> Array:
     """Blocks of vectors with an entry for each of n rows."""
-    return np.linspace(0, n, max(1, min(MOST_BLOCKS, n >> 15)) + 1).astype(np.int64)
+    return np.linspace(0, n, max(1, min(MOST_BLOCKS, n >> _ROWS_BITS)) + 1).astype(np.int64)
 
 
 def size_of(kind: int | tuple[int, ...] | Array) -> int:

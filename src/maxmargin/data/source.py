@@ -28,16 +28,27 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.data.cuts import Span, SumTree, cut_into_spans, divided, fold, most_groups, size_of, vector_spans
+from maxmargin.data.cuts import (
+    Span,
+    SumTree,
+    cut_into_spans,
+    divided,
+    fold,
+    is_one_block,
+    level_of,
+    most_groups,
+    size_of,
+    vector_spans,
+)
 from maxmargin.data.rows import Array, Dense, Rows, n_features, n_rows, n_stored
 from maxmargin.parallel import map_ordered
 
@@ -271,7 +282,7 @@ class Source:
 
     def _groups(self, size: int, looks_at_rows: bool, effort: float) -> Iterable[list[list[list[Span]]]]:
         """Blocks of rows by bundles, partitions and groups: those of a group share their sums of so many numbers."""
-        level = min(max(math.ceil(math.log2(effort)), 0), 8) if looks_at_rows and effort > 1.0 else 0
+        level = level_of(effort) if looks_at_rows else 0
         sizes = self._partition_sizes()
         first = list(itertools.accumulate((n for n, _ in sizes), initial=0))
         wanted = [most_groups(size, stored, effort) for _, stored in sizes]
@@ -319,27 +330,32 @@ class InMemory(Source):
     def __reduce__(self) -> Any:
         return InMemory, (self.partitions, self.n_jobs)  # blocks are views: they are cut anew
 
-    @property
+    @cached_property
+    def n_weights(self) -> int:
+        """Length of w: the features, and one more if there is an intercept."""
+        return super().n_weights
+
+    @cached_property
     def n_rows(self) -> int:
         """Number of rows."""
         return sum(map(n_rows, self.partitions))
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """Number of features, the intercept's virtual one not counted."""
         return n_features(self.partitions[0])
 
-    @property
+    @cached_property
     def n_stored(self) -> int:
         """Number of stored values."""
         return sum(map(n_stored, self.partitions))
 
-    @property
+    @cached_property
     def bias(self) -> float:
         """Value of the virtual intercept column; 0: there is none."""
         return self.partitions[0].bias
 
-    @property
+    @cached_property
     def is_dense(self) -> bool:
         """Whether rows store all their values."""
         return isinstance(self.partitions[0], Dense)
@@ -372,6 +388,38 @@ class InMemory(Source):
 
     def _partition_sizes(self) -> list[tuple[int, int]]:
         return [(n_rows(rows), n_stored(rows)) for rows in self.partitions]
+
+    def make_pass(
+        self,
+        step: Callable[..., Any],
+        labels: Labels,
+        *,
+        looks_at_rows: bool = True,
+        effort: float = 1.0,
+        **others: Any,
+    ) -> Pass:
+        """Call `step` on every block of rows, or at once where all rows are one: to cut them would cost more."""
+        rows = self.partitions[0]
+        level = level_of(effort) if looks_at_rows else None
+        if len(self.partitions) > 1 or not is_one_block(n_rows(rows), n_stored(rows), level):
+            return super().make_pass(step, labels, looks_at_rows=looks_at_rows, effort=effort, **others)
+        return self._pass_over_one_block(step, Block(rows, *labels) if looks_at_rows else labels, **others)
+
+    def _pass_over_one_block(
+        self,
+        step: Callable[..., Any],
+        block: Block | Labels,
+        *,
+        shared: Sequence[Any] = (),
+        reads: Sequence[RowVector] = (),
+        writes: Sequence[Any] = (),
+        sums: Sequence[int | tuple[int, ...] | Array] = (),
+    ) -> Pass:
+        if isinstance(block, Block):
+            check_pause()
+        written = tuple(self.new_vector(kind) for kind in writes)
+        totals = tuple(_total(kind, is_first=True) for kind in sums)
+        return Pass([step(block, *shared, *reads, *written, *totals)], written, totals)
 
     def _groups(self, size: int, looks_at_rows: bool, effort: float) -> Iterable[list[list[list[Span]]]]:
         key = size, looks_at_rows, effort

@@ -48,7 +48,7 @@ class FitTask:
         self.is_watched = bool(getattr(estimator, "_skl_callbacks", None))
         self.lock = threading.Lock()  # callbacks need not expect the threads of several classes
         self.root = None
-        if hasattr(estimator, "_init_callback_context"):
+        if self.is_watched:
             several = n_problems > 1
             self.root = estimator._init_callback_context(
                 max_subtasks=n_problems if several else None, sequential_subtasks=not several
@@ -63,7 +63,7 @@ class FitTask:
     @contextmanager
     def callbacks(self, k: int) -> Iterator[list[Callback]]:
         """Callbacks for the run of binary problem k, whose task lasts as long as the context."""
-        if self.root is None or not self.is_watched:
+        if self.root is None:
             yield []
         elif self.n_problems == 1:
             yield [_PassReporter(self, self.root, lambda state: self.usable([state]))]

@@ -55,22 +55,22 @@ class Questions:
     penalty: Penalty
     penalize_intercept: bool
 
-    @property
+    @cached_property
     def labels(self) -> Labels:
         """What is known of each row but the row itself."""
         return Labels(self.y, self.cost, self.loss)
 
-    @property
+    @cached_property
     def n_weights(self) -> int:
         """Length of w: the features, and one more if there is an intercept, for each output."""
         return self.risk.n_outputs * self.source.n_weights
 
-    @property
+    @cached_property
     def has_free_intercept(self) -> bool:
         """Whether there is an intercept that is not penalised."""
         return self.source.bias != 0.0 and not self.penalize_intercept
 
-    @property
+    @cached_property
     def n_penalized(self) -> int:
         """How many weights, the first ones, the penalty is over: all, or all but the intercept's."""
         return self.source.n_features if self.has_free_intercept else self.n_weights
@@ -105,7 +105,7 @@ class Questions:
 
     def evaluate(self, w: Array) -> Evaluation:
         """P(w), its gradient, and the outputs x_i'w, in one pass."""
-        done = self.over_rows(_evaluate, shared=[w], writes=[np.float64], sums=[self.n_weights], effort=2.0)
+        done = self.over_rows(evaluate_rows, shared=[w], writes=[np.float64], sums=[self.n_weights], effort=2.0)
         gradient = done.sums[0]
         if not penalties.is_norm(self.penalty):
             gradient[: self.n_penalized] += w[: self.n_penalized]
@@ -123,7 +123,7 @@ class Questions:
 
     def curvatures(self, z: RowVector) -> Curvatures:
         """D_i of every row where outputs are z."""
-        done = self.over_labels(_write_curvatures, reads=[z], writes=[np.float64])
+        done = self.over_labels(write_curvatures, reads=[z], writes=[np.float64])
         return Curvatures(done.vectors[0], *done.total)
 
     def hessian_product(self, D: RowVector, v: Array) -> Array:
@@ -181,7 +181,8 @@ class Questions:
 
 
 @compiled_lean
-def _evaluate(block, w, z, gradient):
+def evaluate_rows(block, w, z, gradient):
+    """Write the outputs, add up the gradient, and return the sum of losses."""
     rows, y, cost, loss = block
     risk = 0.0
     for i in range(len(z)):
@@ -268,7 +269,8 @@ def write_norms2(block, out):
 
 
 @compiled_lean
-def _write_curvatures(labels, z, D):
+def write_curvatures(labels, z, D):
+    """Write every D_i; return their sum and how many are not zero."""
     y, cost, loss = labels
     total, n_curved = 0.0, 0
     for i in range(len(z)):

@@ -51,6 +51,7 @@ _VERY_HARD = 30.0  # and from which that is so without a matrix, too
 _HINGE_HARD = 2.4  # the same for the hinge, whose rows beyond the margin are shrunk: see `_is_hard`
 _STEPS = {"augmented_lagrangian": 20.0, "tron": 4.0, "interior_point": 50.0}  # for all C, give or take a half
 _MATRICES = {"augmented_lagrangian": 2.0, "tron": 1.0, "interior_point": 25.0}  # of all rows that these build
+_CALLS = 1e5  # nanoseconds that the calls of a step take, however few the rows
 _CONJUGATE_GRADIENTS = 120.0  # passes of coordinate descent that Newton's method costs without a matrix: 30 to 300
 _FAR = 0.1  # relative gap above which the dual objective tells more than the gap
 _LONG, _FEW_LOOKS = 400.0, 5  # passes and certificates before the last solver is judged
@@ -148,7 +149,7 @@ def price(problem: Problem, solver: Solver) -> float:
     if problem.n_weights > _SOME_FEATURES:
         return _CONJUGATE_GRADIENTS
     stored = problem.source.n_stored / problem.n_rows
-    of_step = 1.5 * stored + 25.0 + 0.1 * problem.n_weights**3 / problem.n_rows  # nanoseconds a row
+    of_step = 1.5 * stored + 25.0 + 0.1 * problem.n_weights**3 / problem.n_rows + _CALLS / problem.n_rows  # ns a row
     total = _STEPS[solver.name] * of_step + _MATRICES[solver.name] * row_cost(problem.source)
     return total / (5.0 * (stored + 4.0))
 

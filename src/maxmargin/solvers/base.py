@@ -93,7 +93,9 @@ class Solver:
 def last_visit_of(goal: Goal, rows: int) -> int:
     """How many rows may have been visited when the goal's passes are over."""
     last = math.ceil(min(goal.max_passes * rows, 2.0**62))
-    return last + (last / rows < goal.max_passes)  # by rounding; the loop would wait for ever
+    if last / rows < goal.max_passes:  # by rounding; the loop would wait for ever
+        return last + 1
+    return last - ((last - 1) / rows >= goal.max_passes)
 
 
 def weights_to_start_at(problem: Problem, start: Any) -> Array:
@@ -279,7 +281,16 @@ class _Loop:
     def _milestone(self, report: Report, is_watched: bool) -> Goal:
         """The goal of one update: the next certificate, or the end of a pass if a callback waits for it."""
         passes = min(self.goal.max_passes, self.next_check)
-        return self.goal._replace(max_passes=min(passes, math.floor(report.passes) + 1.0) if is_watched else passes)
+        if is_watched:
+            passes = min(passes, math.floor(report.passes) + 1.0)
+        if report.believes and report.passes < self._believed_again:  # it would return after every small sweep
+            return Goal(0.0, min(passes, self._believed_again))
+        return self.goal._replace(max_passes=passes)
+
+    @property
+    def _believed_again(self) -> float:
+        """The passes from which on the solver's belief counts: soon after a certificate it did not hold."""
+        return self.history[-1]["passes"] + _LEAST_BETWEEN if self.history else -math.inf
 
     def _had_converged(self, report: Report) -> bool:
         """Whether this run was resumed at its end."""
@@ -316,8 +327,7 @@ class _Loop:
     def _is_worth_a_certificate(self, report: Report, is_idle: bool) -> bool:
         if report.passes >= self.next_check:
             return True
-        last = self.history[-1]["passes"] if self.history else -math.inf
-        return report.believes and (is_idle or report.passes >= last + _LEAST_BETWEEN)
+        return report.believes and (is_idle or report.passes >= self._believed_again)
 
     def _is_proven(self) -> bool:
         """Whether the goal is reached, also if rounding was at its worst."""

@@ -33,7 +33,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import compiled, prefetch
+from maxmargin._jit import compiled, compiled_lean, prefetch
 from maxmargin._random import new_rng, shuffle
 from maxmargin.data.rows import Array, add_row, row_dot, row_size
 from maxmargin.losses import QUADRATIC_DUAL, argument, dual_form, sign, slack
@@ -230,7 +230,7 @@ def _sweeps(data, rows, state, rules, max_visits, work):
     return s, dual
 
 
-@compiled
+@compiled_lean
 def _select(data, w, alpha, order, M, m):
     """Keep in front of `order` the rows that (16) would not shrink, with M and m widened by what they violate."""
     form = dual_form(data.loss)
@@ -265,7 +265,7 @@ def _optimality(form, a, C, G, M_bar, m_bar):
     return can_shrink, pg
 
 
-@compiled
+@compiled_lean
 def _steps(data, state, s, dual, shrinks, max_visits, work):
     """Algorithm 1's inner loop: one-variable steps to the end of the sweep or of a limit."""
     rows, y, cost, norms2, loss = data

@@ -13,8 +13,8 @@ from maxmargin.data.source import RowVector
 from maxmargin.problem import Problem
 from maxmargin.problem.questions import Curvatures
 
+DIGITS = 1e-6  # share of the largest trace so far below which rows that were taken away have left too much rounding
 _STALE = 0.1  # relative change of D_i up to which a row stays in the matrix as it is
-_DIGITS = 1e-6  # share of the largest trace so far below which rows that were taken away have left too much rounding
 
 
 class Matrix(NamedTuple):
@@ -47,7 +47,7 @@ def changed(problem: Problem, matrix: Matrix, change: Change, weights: Callable[
     if is_there(matrix) and change.n_changed < change.n_weights:
         gram = problem.gram(change.by, onto=matrix.gram) if change.n_changed else matrix.gram
         trace = float(np.trace(gram))
-        if trace > _DIGITS * matrix.largest:
+        if trace > DIGITS * matrix.largest:
             return Matrix(gram, max(trace, matrix.largest))
     gram = problem.gram(weights())
     return Matrix(gram, float(np.trace(gram)))
@@ -58,13 +58,13 @@ def changes(problem: Problem, matrix: Matrix, old: RowVector, curved: Curvatures
     whole = curved.D, Change(curved.D, curved.n_curved, curved.n_curved)
     if not is_there(matrix):
         return whole
-    done = problem.over_labels(_write_changes, reads=[curved.D, old], writes=[np.float64, np.float64])
+    done = problem.over_labels(write_changes, reads=[curved.D, old], writes=[np.float64, np.float64])
     by, new = done.vectors
     return (new, Change(by, done.total, curved.n_curved)) if done.total < curved.n_curved else whole
 
 
 @compiled_lean
-def _write_changes(labels, D, old, by, new):
+def write_changes(labels, D, old, by, new):
     """By how much rows have changed that have changed too much; the curvature of a squared hinge does so or not."""
     n_changed = 0
     for i in range(len(D)):

@@ -50,6 +50,7 @@ from maxmargin.solvers.newton.descent import (
     unknown_point,
 )
 from maxmargin.solvers.newton.matrix import Matrix, changed, changes, is_there, no_matrix
+from maxmargin.solvers.newton.small import ROUNDING, is_small, newton_steps
 from maxmargin.vectors import dot, norm
 
 _METHODS = ("auto", "cholesky", "line_search", "trust_region")
@@ -57,7 +58,6 @@ _ETA = 1e-4, 0.25, 0.75  # Lin et al., (9): how well the model must predict the 
 _SIGMA = 0.25, 0.5, 4.0  # and what becomes of the radius
 _XI = 0.1  # (11): the residual to which their conjugate gradients solve
 _MIX = 0.01  # Galli and Lin's preconditioner: so much of the diagonal, the rest of the identity
-_ROUNDING = 1e-10  # differences of P below this share of it tell nothing
 _CHEAP = 10.0  # products with H for whose price a matrix is bought at once
 _MOST_FEATURES = 2048  # of a matrix
 _STEEPEST = 1e-3  # of the curvature along a free intercept that all costs together stand for: the most to add to it
@@ -124,6 +124,10 @@ class Tron(Descent):
 
     def update(self, problem: Problem, state: TronState, goal: Goal) -> TronState:
         """One iteration: the step s that minimises the model, and the point that it leads to, if that is better."""
+        if self.method == "auto" and is_small(problem):
+            state, is_done = _by_compiled_steps(problem, state, goal)
+            if is_done:
+                return state
         if not is_known(state.here):
             state = _at(problem, _spent(state, problem.n_weighted), evaluated_start(problem, state.here))
             return state._replace(norm_at_start=norm(state.here.gradient), radius=norm(state.here.gradient))
@@ -224,12 +228,12 @@ def _at(problem: Problem, state: TronState, here: Evaluation) -> TronState:
 def _is_good_step(here: Evaluation, there: Evaluation, s: Array) -> bool:
     """Whether the slope along s has at least halved, and P has not grown by more than rounding."""
     has_halved = abs(dot(there.gradient, s)) <= 0.5 * abs(dot(here.gradient, s))
-    return has_halved and there.value <= here.value * (1.0 + _ROUNDING)
+    return has_halved and there.value <= here.value * (1.0 + ROUNDING)
 
 
 def _is_noise(here: Evaluation, there: Evaluation) -> bool:
     """Whether a step that was not taken would have changed P by no more than rounding, or led out of all numbers."""
-    return not abs(there.value - here.value) > _ROUNDING * here.value
+    return not abs(there.value - here.value) > ROUNDING * here.value
 
 
 def _in_region(state: TronState, there: Evaluation, s: Array, r: Array) -> tuple[bool, float]:
@@ -249,7 +253,7 @@ def _in_region(state: TronState, there: Evaluation, s: Array, r: Array) -> tuple
         radius = max(_SIGMA[0] * radius, min(best, _SIGMA[2] * radius))
     else:
         radius = max(radius, min(best, _SIGMA[2] * radius))
-    is_noise = max(predicted, abs(actual)) <= _ROUNDING * there.value
+    is_noise = max(predicted, abs(actual)) <= ROUNDING * there.value
     return actual > _ETA[0] * predicted or (is_noise and norm(there.gradient) < norm(here.gradient)), radius
 
 
@@ -284,3 +288,15 @@ def _by_cholesky(problem: Problem, state: TronState) -> tuple[TronState, Array, 
     matrix = changed(problem, state.matrix, change, lambda: D)
     s = newton_step(matrix.gram, _identity(problem, state), -state.here.gradient)
     return _spent(state._replace(matrix=matrix, matrix_D=D), change.n_changed), s, np.zeros(len(s))
+
+
+def _by_compiled_steps(problem: Problem, state: TronState, goal: Goal) -> tuple[TronState, bool]:
+    """The state after several steps of a small problem, as long as they need no search; and whether there was any."""
+    reached = newton_steps(problem, state, goal)
+    here, is_start = reached.here, not is_known(state.here)
+    if not math.isfinite(here.value):
+        raise GaveUp("the objective is too large for a number")
+    is_done = is_start or reached.steps > state.steps
+    if is_start:
+        state = state._replace(norm_at_start=norm(here.gradient), radius=norm(here.gradient))
+    return state._replace(gap=gap_at(problem, here), **reached._asdict()), is_done
