@@ -3,14 +3,15 @@
     python -m papers [ocas|dual_cd|budget|survey ...] [--quick] [--out FOLDER]
 
 Results are kept as JSON in the folder (``papers/results`` by default), so a run that was stopped goes on where it was
-and only what changed is measured again. Beside them: a Markdown file for each paper, ``claims.md`` with all verdicts,
-and ``report.html``.
+and only what changed is measured again. Beside them: a Markdown file for each paper, ``claims.md`` and
+``verdicts.json`` with all verdicts, and ``report.html``. The site's page is made from ``docs/papers_data/verdicts.json``.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 import time
 from pathlib import Path
@@ -21,8 +22,8 @@ if str(ROOT) not in sys.path:
 
 from benchmarks import machine  # noqa: E402
 
-from papers.frame.experiment import SIZES, Cells, Paper, Results, run  # noqa: E402
-from papers.frame.report import claims, markdown, page  # noqa: E402
+from papers.frame.experiment import SIZES, Cells, Paper, Results, finite, run  # noqa: E402
+from papers.frame.report import claims, markdown, page, record  # noqa: E402
 
 PAPERS = ("ocas", "dual_cd", "budget", "survey")
 _MINUTES = {"tiny": 3.0, "quick": 9.0, "full": 180.0}
@@ -63,6 +64,8 @@ def main(arguments: list[str] | None = None) -> int:
             found.append((one, {e.name: results.cells(e, size) for e in one.experiments}))
             (options.out / f"{name}.md").write_text(markdown(*found[-1], size))
     (options.out / "claims.md").write_text(claims(found, size))
+    verdicts = json.dumps(finite(record(found, size, machine.describe())), indent=1, ensure_ascii=False)
+    (options.out / "verdicts.json").write_text(verdicts + "\n")
     report = options.out / "report.html"
     report.write_text(page(found, size, machine.describe()))
     print(report)

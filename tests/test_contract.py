@@ -164,7 +164,7 @@ def assert_iterations(solver, problem, oracle):
         if passes == np.inf or (n > 2 and np.linalg.norm(w - before) <= 1e-7 * np.linalg.norm(w)):
             break
         # Subgradients more or fewer in a search for a direction are a matter of rounding: iterations are counted then.
-        is_rounded = solver == "sub_lbfgs"
+        is_rounded = solver in ("sub_lbfgs", "sub_olbfgs")
         limit = {"callbacks": [ends_after(n + 2)]} if is_rounded else {"max_iter": passes}
         result = solve(problem, solver, tol=0.0, **limit)
         np.testing.assert_allclose(result.w, w, rtol=1e-9, atol=1e-10)

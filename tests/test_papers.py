@@ -225,6 +225,7 @@ def _check_results(report):
         assert {v.verdict for v in verdicts} <= set(VERDICTS)
         nothing = paper.verdicts({e.name: Cells() for e in paper.experiments})
         assert {v.verdict for v in nothing} == {"not measured"}
+        assert all(v.limit for v in verdicts)  # what it takes to hold stands beside each verdict
         text = (report / f"{name}.md").read_text()
         assert all(v.claim in text for v in verdicts)
         assert all(v.claim in (report / "claims.md").read_text() for v in verdicts)

@@ -25,7 +25,7 @@ CASES = [
 SMOOTH = [case for case in CASES if case[1] != "hinge"]
 
 # A line search ends at a kink: which rows are at theirs, and what comes next, is decided by the last digits of outputs.
-AMPLIFIES_ROUNDING = ("sub_lbfgs",)
+AMPLIFIES_ROUNDING = ("sub_lbfgs", "sub_olbfgs")
 
 every_case = pytest.mark.parametrize(("solver", "loss"), CASES)
 every_storage = pytest.mark.parametrize("storage", STORAGES)

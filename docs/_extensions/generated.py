@@ -7,6 +7,7 @@ import json
 import pkgutil
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 from docutils import nodes
@@ -34,6 +35,7 @@ PAPERS = {
     "sgd_qn": "Bordes, Bottou, Gallinari (JMLR 2009), with Chang, Smith (JMLR 2010)",
     "block_cd": "Yu, Hsieh, Chang, Lin (KDD 2010)",
     "larank": "Bordes, Bottou, Gallinari, Weston (ICML 2007)",
+    "sub_olbfgs": "proposed by Menon (2009), sections 4.3.3 and 6",
     "folos": "Duchi, Singer (JMLR 2009)",
     "folos_batch": "Duchi, Singer (JMLR 2009)",
     "gd": "Bottou, Bousquet (NIPS 2007); Menon (2009), table 2",
@@ -209,6 +211,43 @@ class BenchmarkTable(_FromText):
         return f"{seconds:.3g} s" + (f" ({peer / seconds:.2g} x)" if ours and peer else "")
 
 
+class ClaimsTables(_FromText):
+    """``.. claims-tables:: FILE.json``: the verdicts of ``python -m papers``, a table for each paper."""
+
+    required_arguments = 1
+
+    def text(self) -> list[str]:
+        path = Path(self.env.srcdir) / self.arguments[0]
+        self.env.note_dependency(str(path))
+        record = json.loads(path.read_text())
+        machine = record["machine"]
+        counts = Counter(v["verdict"] for paper in record["papers"] for v in paper["verdicts"])
+        lines = [
+            f"Of {sum(counts.values())} claims: " + ", ".join(f"{n} {verdict}" for verdict, n in counts.items()) + ".",
+            f"Measured {record['date']} with maxmargin {machine['versions']['maxmargin']} on {machine['processor']}, "
+            f"{machine['cores']} cores; size of the run: {record['size']}.",
+            "",
+        ]
+        for paper in record["papers"]:
+            lines += [paper["title"], "-" * len(paper["title"]), "", f"{paper['citation']}.", ""]
+            rows = [
+                [_escaped(v["claim"]), f"**{v['verdict']}**", _escaped(v["figure"]), _escaped(_why(v))]
+                for v in paper["verdicts"]
+            ]
+            lines += _table("28 12 28 32", ["claim", "verdict", "figure", "why, and what it takes to hold"], rows)
+        return lines
+
+
+def _why(verdict: dict[str, str]) -> str:
+    parts = [verdict["reason"], f"Holds if: {verdict['limit']}"]
+    return ". ".join(part[0].upper() + part[1:] for part in parts if part) + "."
+
+
+def _escaped(text: str) -> str:
+    """Text whose characters mean nothing to reStructuredText."""
+    return re.sub(r"([*`|_\\])", r"\\\1", text) or "\\-"
+
+
 class MarkdownFile(_FromText):
     """``.. markdown-file:: PATH``: a Markdown file of the repository, without its title."""
 
@@ -255,5 +294,6 @@ def setup(app):
     """Called by Sphinx."""
     app.add_directive("solver-table", SolverTable)
     app.add_directive("benchmark-table", BenchmarkTable)
+    app.add_directive("claims-tables", ClaimsTables)
     app.add_directive("markdown-file", MarkdownFile)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

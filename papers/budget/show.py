@@ -11,7 +11,7 @@ from papers.budget.measure import METHODS
 from papers.budget.settings import SETTINGS
 from papers.frame.blocks import Block, Plot, Table, number, seconds
 from papers.frame.data import label
-from papers.frame.experiment import FAILS, HOLDS, IN_PART, UNKNOWN, Cells, Verdict
+from papers.frame.experiment import FAILS, HOLDS, IN_PART, UNKNOWN, Cells, Verdict, with_limits
 from papers.frame.svg import Axis, Series, bars, lines, surface
 
 _BRACKETS = "In brackets the paper's."
@@ -172,10 +172,22 @@ def frequency(cells: Cells) -> list[Block]:
 # ---------------------------------------------------------------- verdicts
 
 
+_LIMITS = (
+    "44 % or more on one set: the abstract",
+    "65 % or more on one set: the abstract",
+    "no comparison below zero: section 4",
+    "no mean accuracy lower by more than the deviation over seeds that the paper's table 2 prints",
+    "a factor no larger than that of golden section search on every set",
+    "74 % or more on every set: the least in the paper's table 3",
+    'the largest at most 1.25 times the least: the paper says "nearly" and gives no number',
+    "within a quarter of table 3 on every set: the paper prints no deviation",
+)
+
+
 def verdicts(found: dict[str, Cells]) -> list[Verdict]:
     """The paper's claims, one by one."""
     runs, decisions = found["table 2"], found["table 3, right"]
-    return [
+    result = [
         _total(runs),
         _merging(runs),
         _never_slower(runs),
@@ -185,6 +197,7 @@ def verdicts(found: dict[str, Cells]) -> list[Verdict]:
         _frequency(found["merging frequency"]),
         _paper_frequency(runs),
     ]
+    return with_limits(result, _LIMITS)
 
 
 def _all_saved(runs: Cells, what: str = "seconds") -> list[float]:
@@ -202,7 +215,7 @@ def _total(runs: Cells) -> Verdict:
     claim, values = "Lookup saves up to 44 % of the training time", _all_saved(runs)
     if not values:
         return Verdict(claim, "abstract, table 3", UNKNOWN, "", "")
-    verdict = HOLDS if max(values) >= 40.0 else IN_PART if max(values) > 5.0 else FAILS
+    verdict = HOLDS if max(values) >= 44.0 else IN_PART if max(values) > 5.0 else FAILS
     figure = f"paper 0.5 % to 44 %; here {min(values):.0f} % to {max(values):.0f} %"
     return Verdict(claim, "abstract, table 3", verdict, figure, "our kernel rows are cheap, so merging weighs more")
 
@@ -211,7 +224,7 @@ def _merging(runs: Cells) -> Verdict:
     claim, values = "Lookup saves up to 65 % of the merging time", _all_saved(runs, "maintenance")
     if not values:
         return Verdict(claim, "abstract", UNKNOWN, "", "")
-    verdict = HOLDS if max(values) >= 60.0 else IN_PART if max(values) > 10.0 else FAILS
+    verdict = HOLDS if max(values) >= 65.0 else IN_PART if max(values) > 10.0 else FAILS
     return Verdict(claim, "abstract", verdict, f"paper 65 %; here {min(values):.0f} % to {max(values):.0f} %", "")
 
 
@@ -220,7 +233,7 @@ def _never_slower(runs: Cells) -> Verdict:
     if not values:
         return Verdict(claim, "section 4", UNKNOWN, "", "")
     worst = min(values)
-    verdict = HOLDS if worst > -2.0 else IN_PART
+    verdict = HOLDS if worst >= 0.0 else IN_PART
     return Verdict(claim, "section 4", verdict, f"least saving {worst:.1f} %", f"of {len(values)} comparisons")
 
 
@@ -230,12 +243,15 @@ def _accurate(runs: Cells) -> Verdict:
         for budget in runs.where(set=name).each("budget"):
             pick = {"set": name, "budget": budget, "exhaustive": True}
             exact, looked = (_values(runs, "accuracy", method=m, **pick) for m in ("gss-precise", "lookup-wd"))
-            if exact and looked:
-                drops.append(mean(exact) - mean(looked))
+            published = SETTINGS[name].budgets.get(budget)
+            if exact and looked and published:
+                drops.append((mean(exact) - mean(looked), max(published.deviation)))
     if not drops:
         return Verdict(claim, "table 2", UNKNOWN, "", "")
-    verdict = HOLDS if max(drops) <= 0.5 else IN_PART if max(drops) <= 2.0 else FAILS
-    return Verdict(claim, "table 2", verdict, f"lookup-wd at most {max(drops):.2f} % below gss-precise", "")
+    kept = sum(drop <= deviation for drop, deviation in drops)
+    verdict = HOLDS if kept == len(drops) else IN_PART if kept else FAILS
+    figure = f"lookup-wd at most {max(0.0, max(drops)[0]):.2f} % below gss-precise"
+    return Verdict(claim, "table 2", verdict, figure, f"within the paper's deviation in {kept} of {len(drops)} cells")
 
 
 def _precise(cells: Cells) -> Verdict:
@@ -258,7 +274,7 @@ def _agree(cells: Cells) -> Verdict:
     if not ours:
         return Verdict(claim, "table 3", UNKNOWN, "", "")
     shares = [100.0 * c.result["equal"] for c in ours]
-    verdict = HOLDS if min(shares) >= 70.0 else IN_PART if max(shares) >= 70.0 else FAILS
+    verdict = HOLDS if min(shares) >= 74.0 else IN_PART if max(shares) >= 74.0 else FAILS
     return Verdict(
         claim, "table 3", verdict, f"paper 74 % to 97 %; here {min(shares):.0f} % to {max(shares):.0f} %", ""
     )
@@ -272,7 +288,7 @@ def _frequency(cells: Cells) -> Verdict:
             changes.append(max(values) / max(min(values), 1e-9))
     if not changes:
         return Verdict(claim, "section 4", UNKNOWN, "", "")
-    verdict = HOLDS if max(changes) < 1.3 else IN_PART if min(changes) < 2.0 else FAILS
+    verdict = HOLDS if max(changes) <= 1.25 else IN_PART if min(changes) < 2.0 else FAILS
     figure = f"largest over least frequency {min(changes):.2f} to {max(changes):.2f}"
     return Verdict(
         claim, "section 4", verdict, figure, "a larger budget makes a better model, which fewer rows violate"

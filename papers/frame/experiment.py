@@ -74,10 +74,16 @@ class Verdict(NamedTuple):
     verdict: str  # one of VERDICTS
     figure: str  # the paper's number beside ours
     reason: str
+    limit: str = ""  # what "holds" asks for, and where that comes from
 
 
 HOLDS, IN_PART, FAILS, UNKNOWN = "holds", "holds in part", "does not hold here", "not measured"
 VERDICTS = (HOLDS, IN_PART, FAILS, UNKNOWN)
+
+
+def with_limits(verdicts: list[Verdict], limits: tuple[str, ...]) -> list[Verdict]:
+    """The verdicts, each with what was asked of it."""
+    return [verdict._replace(limit=limit) for verdict, limit in zip(verdicts, limits, strict=True)]
 
 
 class Paper(NamedTuple):

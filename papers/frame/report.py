@@ -99,7 +99,7 @@ def _counts(verdicts: list[Verdict]) -> str:
 
 def _paper(paper: Paper, cells: dict[str, Cells], verdicts: list[Verdict]) -> str:
     rows = "".join(_verdict(v) for v in verdicts)
-    head = "".join(f"<th scope=col>{name}</th>" for name in ("claim", "where", "verdict", "figure", "why"))
+    head = "".join(f"<th scope=col>{name}</th>" for name in ("claim", "where", "verdict", "figure", "why", "holds if"))
     differences = "".join(f"<li>{html.escape(text).replace('`', '')}</li>" for text in paper.differences)
     sections = "".join(
         f'<section id="{_anchor(paper, e.name)}">{_section(e, cells)}</section>' for e in paper.experiments
@@ -122,7 +122,7 @@ def _section(experiment: Any, cells: dict[str, Cells]) -> str:
 def _verdict(v: Verdict) -> str:
     k = VERDICTS.index(v.verdict)
     words = "".join(f"<td>{html.escape(text)}</td>" for text in (v.claim, v.where))
-    rest = "".join(f"<td>{html.escape(text)}</td>" for text in (v.figure, v.reason))
+    rest = "".join(f"<td>{html.escape(text)}</td>" for text in (v.figure, v.reason, v.limit))
     return f'<tr>{words}<td class="v v{k}">{html.escape(v.verdict)}</td>{rest}</tr>'
 
 
@@ -139,6 +139,20 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
+def record(found: Found, size: str, machine: dict[str, Any]) -> dict[str, Any]:
+    """All verdicts for JSON, with date and machine: what the site's page is made from."""
+    papers = [
+        {
+            "key": paper.key,
+            "title": paper.title,
+            "citation": paper.citation,
+            "verdicts": [v._asdict() for v in paper.verdicts(cells)],
+        }
+        for paper, cells in found
+    ]
+    return {"date": time.strftime("%Y-%m-%d"), "size": size, "machine": machine, "papers": papers}
+
+
 def claims(found: Found, size: str) -> str:
     """All verdicts on one Markdown page."""
     lines = [
@@ -149,10 +163,12 @@ def claims(found: Found, size: str) -> str:
         lines += [
             f"## {paper.title}\n",
             f"{paper.citation}.\n",
-            "| claim | verdict | figure | why |",
-            "|---|---|---|---|",
+            "| claim | verdict | figure | why | holds if |",
+            "|---|---|---|---|---|",
         ]
-        lines += [f"| {v.claim} | **{v.verdict}** | {v.figure} | {v.reason} |" for v in paper.verdicts(cells)]
+        lines += [
+            f"| {v.claim} | **{v.verdict}** | {v.figure} | {v.reason} | {v.limit} |" for v in paper.verdicts(cells)
+        ]
         lines.append("")
     return "\n".join(lines)
 
@@ -160,8 +176,11 @@ def claims(found: Found, size: str) -> str:
 def markdown(paper: Paper, cells: dict[str, Cells], size: str) -> str:
     """One paper's verdicts and tables as Markdown."""
     lines = [f"# {paper.title}\n", f"{paper.citation}. Size of this run: {size}.\n", "## Do its claims hold?\n"]
-    lines += ["| claim | where | verdict | figure | why |", "|---|---|---|---|---|"]
-    lines += [f"| {v.claim} | {v.where} | **{v.verdict}** | {v.figure} | {v.reason} |" for v in paper.verdicts(cells)]
+    lines += ["| claim | where | verdict | figure | why | holds if |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {v.claim} | {v.where} | **{v.verdict}** | {v.figure} | {v.reason} | {v.limit} |"
+        for v in paper.verdicts(cells)
+    ]
     for experiment in paper.experiments:
         lines.append(f"\n## {experiment.name.capitalize()}\n")
         known = cells[experiment.name]

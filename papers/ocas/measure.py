@@ -199,15 +199,18 @@ def figure_3(settings: Settings) -> dict[str, Any]:
 def table_4(settings: Settings) -> dict[str, Any]:
     """OCAS on human with so many threads: wall seconds of the parts of all iterations."""
     data = load("human", settings["rows"], (1.0, 0.0, 0.0))
-    compile_for(data.X, data.y, "hinge", "ocas")
+    problem, solver = (
+        Problem(data.X, data.y, C=0.0001 * 1.5e7 / len(data.y), loss="hinge", n_jobs=settings["threads"]),
+        solver_of("ocas"),
+    )
+    solve(problem, solver, tol=0.0, max_iter=4)  # compiles, and starts the threads
     best: dict[str, Any] = {}
     for _ in range(settings["repeat"]):
-        problem = Problem(data.X, data.y, C=0.0001 * 1.5e7 / len(data.y), loss="hinge", n_jobs=settings["threads"])
-        solver = solver_of("ocas")
         started = time.perf_counter()
         result = solve(problem, solver, tol=0.0, callbacks=[solver.is_satisfied], max_time=settings["cap"])
         total = time.perf_counter() - started
         if not best or total < best["total"]:
             parts = {part: result.history[f"seconds_{part}"][-1] for part in ("line_search", "plane", "output")}
-            best = {**parts, "total": total, "iterations": result.history["iterations"][-1]}
+            is_done = result.stop_reason in ("callback", "converged")
+            best = {**parts, "total": total, "iterations": result.history["iterations"][-1], "is_done": is_done}
     return best

@@ -7,7 +7,7 @@ from statistics import median
 
 from papers.frame.blocks import Block, Plot, Table, Text, number, percent, seconds, times
 from papers.frame.data import PUBLISHED, label
-from papers.frame.experiment import FAILS, HOLDS, IN_PART, UNKNOWN, Cells, Verdict
+from papers.frame.experiment import FAILS, HOLDS, IN_PART, UNKNOWN, Cells, Verdict, with_limits
 from papers.frame.measure import exponent
 from papers.frame.svg import Axis, Series, lines
 from papers.ocas import published
@@ -170,10 +170,11 @@ def table_4(cells: Cells) -> list[Block]:
     one = cells.value("total", threads=1)
     for c in cells:
         r, paper = c.result, published.TABLE_4[c.settings["threads"]]
-        speed = one / r["total"] if one else None
+        speed = one / r["total"] if one and r["is_done"] else None
         row = [str(c.settings["threads"]), f"{times(speed)} ({paper[0]:g}×)"]
         parts = zip(("line_search", "plane", "output", "total"), paper[1:])
-        row += [f"{seconds(r[name])} ({old:,} s)" for name, old in parts]
+        late = "" if r["is_done"] else "> "
+        row += [f"{late}{seconds(r[name])} ({old:,} s)" for name, old in parts]
         rows.append(row)
     columns = ["threads", "speed-up", "line search", "plane a_t", "output", "total"]
     note = f"{label('human')}, {cells[0].settings['rows']:,} rows; wall seconds. {_BRACKETS}" if cells else ""
@@ -210,11 +211,26 @@ def _faster(cells: Cells, other: str, claim: str, printed: str, factor: float) -
     return Verdict(claim, where, verdict, figure, reason)
 
 
+_LIMITS = (
+    "faster on every set, on one by the abstract's 20",
+    "faster on every set, on one by the abstract's 1,000",
+    "faster on every set, as in table 2",
+    "at most 0.1 % above the lowest of the accurate solvers, the epsilon of the stop",
+    "no run takes more iterations than (10)",
+    "CPA's objective rises at least once, OCAS's never",
+    "ahead on half of the sets, as in the paper's figure 2 (3 of 6)",
+    "more than 2 % above the least on every set: the least distance in the paper's table 2 (CCAT)",
+    "faster on every set and at most 0.15 % less area, the paper's largest loss but for the artificial set",
+    "exponents of 1.1 or less: over the sizes here times would then be 1.6 times the linear ones, which noise explains",
+    "1.77 times or more with two threads, the paper's table 4",
+)
+
+
 def verdicts(found: dict[str, Cells]) -> list[Verdict]:
     """The paper's claims, one by one."""
     table = found["table 2"]
     result = [
-        _faster(table, "svmperf", "OCAS is up to 20 times as fast as SVM-perf", "2× to 23×", 15.0),
+        _faster(table, "svmperf", "OCAS is up to 20 times as fast as SVM-perf", "2× to 23×", 20.0),
         _faster(table, "svmlight", "OCAS is over 1,000 times as fast as SVM-light", "22× to 4,150×", 1000.0),
         _faster(table, "bmrm", "OCAS is faster than BMRM", "2× to 430×", 1.0),
         _same_objective(table),
@@ -226,7 +242,7 @@ def verdicts(found: dict[str, Cells]) -> list[Verdict]:
         _linear(found["figure 3"]),
         _threads(found["table 4"]),
     ]
-    return result
+    return with_limits(result, _LIMITS)
 
 
 def _same_objective(cells: Cells) -> Verdict:
@@ -239,7 +255,7 @@ def _same_objective(cells: Cells) -> Verdict:
             worst.append(done["ocas"] / min(done.values()) - 1.0)
     if not worst:
         return Verdict(claim, "table 2", UNKNOWN, "", "no two of them ended in time")
-    verdict = HOLDS if max(worst) < 2e-3 else IN_PART if median(worst) < 1e-2 else FAILS
+    verdict = HOLDS if max(worst) <= 1e-3 else IN_PART if median(worst) < 1e-2 else FAILS
     figure = f"paper within 0.1 %; here at most {percent(max(worst), 2)} above the lowest"
     return Verdict(claim, "table 2", verdict, figure, f"of {len(worst)} sets on which others ended, too")
 
@@ -315,9 +331,9 @@ def _selection(cells: Cells) -> Verdict:
         cells.value("seconds", set=s, solver="sgd") < cells.value("seconds", set=s, solver="ocas") for s in sets
     )
     loss = [cells.value("area", set=s, solver="ocas") - cells.value("area", set=s, solver="sgd") for s in sets]
-    near = sum(gap < 0.005 for gap in loss)
+    near = sum(gap <= 0.0015 for gap in loss)
     verdict = HOLDS if faster == near == len(sets) else IN_PART if faster or near else FAILS
-    figure = f"faster on {faster}, within 0.5 % of the area on {near} of {len(sets)} sets"
+    figure = f"faster on {faster}, within 0.15 % of the area on {near} of {len(sets)} sets"
     return Verdict(claim, "table 3", verdict, figure, "the paper's exception is the artificial set")
 
 
@@ -327,17 +343,17 @@ def _linear(cells: Cells) -> Verdict:
     known = {name: e for name, e in exponents.items() if e is not None and name in ("ocas", "sgd")}
     if not known:
         return Verdict(claim, "figure 3", UNKNOWN, "", "too few sizes")
-    verdict = HOLDS if all(e < 1.3 for e in known.values()) else IN_PART if min(known.values()) < 1.3 else FAILS
+    verdict = HOLDS if all(e <= 1.1 for e in known.values()) else IN_PART if min(known.values()) <= 1.1 else FAILS
     figure = ", ".join(f"{name} m^{e:.2f}" for name, e in known.items())
     return Verdict(claim, "figure 3", verdict, f"paper about m^1; here {figure}", "")
 
 
 def _threads(cells: Cells) -> Verdict:
     claim = "OCAS parallelises: 1.77 times as fast with two threads"
-    one, two = cells.value("total", threads=1), cells.value("total", threads=2)
-    if not one or not two:
-        return Verdict(claim, "table 4", UNKNOWN, "", "")
-    speed = one / two
-    verdict = HOLDS if speed >= 1.6 else IN_PART if speed >= 1.15 else FAILS
+    done = {c.settings["threads"]: c.result["total"] for c in cells if c.result["is_done"]}
+    if not {1, 2} <= set(done):
+        return Verdict(claim, "table 4", UNKNOWN, "", "no two runs ended in time")
+    speed = done[1] / done[2]
+    verdict = HOLDS if speed >= 1.77 else IN_PART if speed > 1.0 else FAILS
     reason = "wall time: another process on the machine makes it smaller"
     return Verdict(claim, "table 4", verdict, f"paper 1.77×; here {speed:.2f}×", reason)

@@ -8,7 +8,7 @@ import numpy as np
 
 from papers.frame.blocks import Block, Plot, Table, number, seconds, times
 from papers.frame.data import label
-from papers.frame.experiment import FAILS, HOLDS, IN_PART, UNKNOWN, Cells, Verdict
+from papers.frame.experiment import FAILS, HOLDS, IN_PART, UNKNOWN, Cells, Verdict, with_limits
 from papers.frame.measure import exponent
 from papers.frame.svg import Axis, Series, lines
 from papers.survey.published import NAMES_2, TABLE_1, TABLE_2
@@ -182,9 +182,26 @@ def section_4(cells: Cells) -> list[Block]:
 # ---------------------------------------------------------------- verdicts
 
 
+_NOISE = "over the sizes here times would differ 1.6 times, which noise explains"
+_LIMITS = (
+    "a certified gap of 1 % or less, the accuracy of table 2 of the dual CD paper, or a documented bound",
+    f"an exponent of 0.1 or less: {_NOISE}",
+    "exponents of GD and 2GD below 0.45 (the slope of log 1/ρ is 1 / ln(1/ρ), at most 0.43 from ρ = 10 % on), those of "
+    "SGD and 2SGD between that and 1.1",
+    "SGD reaches the error in less time than GD",
+    "no exponent above zero",
+    f"an exponent of 0.1 or less: {_NOISE}",
+    f"exponents above 0.1 on every set: below, {_NOISE}",
+    "the error is met within one pass at half of the sizes or more",
+    "nearer to the optimum than SGD after ten passes in every problem",
+    "nearer to the optimum than SGD after ten passes in every problem",
+    "faster on every set, whatever the accuracy",
+)
+
+
 def verdicts(found: dict[str, Cells]) -> list[Verdict]:
     """The survey's claims, one by one."""
-    return [
+    result = [
         _all_run(found["table 1"]),
         _cvm(found["table 1"]),
         _rates(found["table 2"]),
@@ -197,6 +214,7 @@ def verdicts(found: dict[str, Cells]) -> list[Verdict]:
         _scaling(found["section 4.3.3"], "ours"),
         _contradiction(found["section 4.4.3"]),
     ]
+    return with_limits(result, _LIMITS)
 
 
 def _all_run(cells: Cells) -> Verdict:
@@ -204,12 +222,12 @@ def _all_run(cells: Cells) -> Verdict:
     if not cells:
         return Verdict(claim, "table 1", UNKNOWN, "", "")
     gaps = {c.settings["solver"]: c.result["gaps"][-1] for c in cells}
-    late = [name for name, gap in gaps.items() if (gap is None or gap > 0.02) and not TABLE_1[name].bounded_by]
+    late = [name for name, gap in gaps.items() if (gap is None or gap > 0.01) and not TABLE_1[name].bounded_by]
     verdict = HOLDS if not late else IN_PART
     figure = (
         f"{len(gaps) - len(late)} of {len(gaps)}; largest gap {number(max(g for g in gaps.values() if g is not None))}"
     )
-    return Verdict(claim, "table 1", verdict, figure, f"stopped before 2 %: {', '.join(late)}" if late else "")
+    return Verdict(claim, "table 1", verdict, figure, f"stopped before 1 %: {', '.join(late)}" if late else "")
 
 
 def _cvm(cells: Cells) -> Verdict:
@@ -218,7 +236,7 @@ def _cvm(cells: Cells) -> Verdict:
     slope = _growth(found[0].result) if found else None
     if slope is None:
         return Verdict(claim, "section 4.5.2, table 1", UNKNOWN, "", "")
-    verdict = HOLDS if slope < 0.25 else IN_PART if slope < 0.8 else FAILS
+    verdict = HOLDS if slope <= 0.1 else IN_PART if slope < 1.0 else FAILS
     reason = "the goal is a gap of the SVM, not an ε of the ball: the core takes in most rows of a noisy set"
     return Verdict(claim, "section 4.5.2, table 1", verdict, f"paper n^0; here n^{slope:.2f}", reason)
 
@@ -229,7 +247,7 @@ def _rates(cells: Cells) -> Verdict:
     known = {name: p for name, p in powers.items() if p is not None}
     if len(known) < 2:
         return Verdict(claim, "table 2", UNKNOWN, "", "too few points")
-    right = sum((p < 0.45) if TABLE_2[name][1] == 0.0 else (0.45 <= p <= 1.6) for name, p in known.items())
+    right = sum((p < 0.45) if TABLE_2[name][1] == 0.0 else (0.45 <= p <= 1.1) for name, p in known.items())
     verdict = HOLDS if right == len(known) else IN_PART if right else FAILS
     figure = ", ".join(f"{NAMES_2[name]} ρ^-{p:.2f}" for name, p in known.items())
     return Verdict(
@@ -271,9 +289,9 @@ def _falls(cells: Cells, solver: str, claim: str) -> Verdict:
     if not trends:
         return Verdict(claim, "section 5.3, figure 3", UNKNOWN, "", "too few sizes reach the error")
     slopes = [t[2] for t in trends.values()]
-    limit = 0.0 if solver == "pegasos" else 0.15
+    limit = 0.0 if solver == "pegasos" else 0.1
     good = sum(s <= limit for s in slopes)
-    verdict = HOLDS if good == len(slopes) else IN_PART if good or min(slopes) < 0.3 else FAILS
+    verdict = HOLDS if good == len(slopes) else IN_PART if good else FAILS
     figure = "; ".join(f"{name}: {seconds(a)} to {seconds(b)}, n^{s:.2f}" for name, (a, b, s) in trends.items())
     reason = "arrays as long as the data take time to set up" if solver == "pegasos" and verdict != HOLDS else ""
     return Verdict(claim, "section 5.3, figure 3", verdict, figure, reason)
@@ -284,7 +302,7 @@ def _rises(cells: Cells) -> Verdict:
     trends = _trend(cells, "svmperf")
     if not trends:
         return Verdict(claim, "section 5.3, figure 3", UNKNOWN, "", "too few sizes reach the error")
-    rises = sum(t[2] > 0.2 for t in trends.values())
+    rises = sum(t[2] > 0.1 for t in trends.values())
     figure = "; ".join(f"{name}: {seconds(a)} to {seconds(b)}, n^{s:.2f}" for name, (a, b, s) in trends.items())
     verdict = HOLDS if rises == len(trends) else IN_PART if rises else FAILS
     return Verdict(claim, "section 5.3, figure 3", verdict, figure, "every iteration visits all rows")

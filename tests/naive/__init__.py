@@ -52,6 +52,7 @@ ITERATIONS = {
     "bmrm": bmrm,
     "svmperf": svmperf,
     "sub_lbfgs": sub_lbfgs,
+    "sub_olbfgs": sub_lbfgs,  # as long as a batch has all rows; of smaller ones, see its own tests
     "folos_batch": folos_batch,
     "gd": gd,
     "2gd": newton,

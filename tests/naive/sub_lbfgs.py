@@ -125,3 +125,45 @@ def _line_search(X, y, cost, loss, w, p):
         if low < inside < high:
             candidates.append(inside)
     return min(candidates, key=lambda k: primal(X, y, cost, loss, w + k * p))
+
+
+def online_sub_lbfgs(X, y, cost, loss, random, memory=10, most=50, batch=1000, tau=1.0):
+    """The w of online subLBFGS after every batch; batches do not grow. `random` shuffles the rows."""
+    order, w, pairs = list(np.flatnonzero(cost)), np.zeros(X.shape[1]), []
+    n_batches = max(1, round(len(order) / batch))
+    radius = np.sqrt(2 * primal(X, y, cost, loss, w))
+    for t in itertools.count():
+        if t % n_batches == 0:
+            random.shuffle(order)
+            begin = 0
+        rows = order[begin : begin + (len(order) - begin) // (n_batches - t % n_batches)]
+        begin += len(rows)
+        share = tau * n_batches / (tau * n_batches + t)
+        w, pairs = _batch_step(X[rows], y[rows], len(order) / len(rows) * cost[rows], loss, w, pairs, share, most)
+        pairs = pairs[-memory:]
+        w = w * min(1.0, radius / np.linalg.norm(w))
+        yield w
+
+
+def _batch_step(X, y, cost, loss, w, pairs, share, most):
+    """A share of an iteration on some rows: the new point, and the pairs with what it has taught."""
+    Z = X * (y[:, None] if isinstance(loss, CLASSIFICATION) else 1.0)
+    widest = 0.1 * (1.0 if isinstance(loss, CLASSIFICATION) else cost @ np.abs(y) / cost.sum())
+    t = argument(loss, X @ w, y)
+    alpha, _ = cost * _left_and_right(loss, t, 1e-10 * widest)
+    B = inverse_hessian(pairs, scale_of(pairs[-1]) if pairs else 1.0, len(w))
+    for narrower in 0.1 ** np.arange(11):
+        left, right = cost * _left_and_right(loss, t, narrower * widest)
+        free = left != right
+        p, mixed, slope, _ = _direction(Z, w, B, alpha, free, left, right, most)
+        if slope < 0:
+            break
+    else:
+        return w, []
+    there = w + share * _line_search(X, y, cost, loss, w, p) * p
+    left, right = cost * _left_and_right(loss, argument(loss, X @ there, y), 1e-10 * widest)
+    beyond = np.where(Z @ p > 0, right, left)
+    held = free & (left != right)
+    beyond[held] = np.clip(mixed, right, left)[held]
+    s, change = there - w, (there - Z.T @ beyond) - (w - Z.T @ mixed)
+    return there, [*pairs, (s, change)] if s @ change >= 0.5 * s @ s > 0 else pairs

@@ -51,7 +51,7 @@ def a_state_with_kinks(loss, n_kinks=5, seed=0):
     pairs = [(s, s + root.T @ (root @ s)) for s in rng.normal(size=(3, 8))]
     for s, change in pairs:
         state = state._replace(memory=remember(state.memory, s, change))
-    state = module._evaluated(problem, state)
+    state = module.evaluated(problem, state)
     B = inverse_hessian(pairs, latest_scale(state.memory), 8)
     return solver, problem, state, B
 
@@ -102,7 +102,7 @@ def test_no_direction_leads_downhill_at_the_optimum(loss):
     problem, solver = Problem(X, y, 1.0, loss), SubLBFGS()
     best = solve(problem, "interior_point", tol=1e-13)
     state = solver.init_state(problem)._replace(w=best.w, tolerance=1e-5)
-    state = module._evaluated(problem, state)
+    state = module.evaluated(problem, state)
     kinks = kinks_of(problem, state)
     assert len(kinks.which) > 0
     direction, _ = find(solver, state, kinks)

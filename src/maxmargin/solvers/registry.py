@@ -29,6 +29,7 @@ _LINEAR = {  # name: (module, class); imported when asked for
     "lbfgs": ("maxmargin.solvers.newton.lbfgs", "LBFGS"),
     "sub_lbfgs": ("maxmargin.solvers.newton.sub_lbfgs", "SubLBFGS"),
     "olbfgs": ("maxmargin.solvers.stochastic.online_lbfgs", "OnlineLBFGS"),
+    "sub_olbfgs": ("maxmargin.solvers.stochastic.online_sub_lbfgs", "OnlineSubLBFGS"),
     "sgd": ("maxmargin.solvers.stochastic.sgd", "SGD"),
     "pegasos": ("maxmargin.solvers.stochastic.pegasos", "Pegasos"),
     "sgd_qn": ("maxmargin.solvers.stochastic.sgd_qn", "SGDQN"),

@@ -143,10 +143,10 @@ class SubLBFGS(Solver):
 
     def update(self, problem: Problem, state: SubLBFGSState, goal: Goal) -> SubLBFGSState:
         """One iteration: to where P is least along p, the subgradient there, and the next direction."""
-        state = _evaluated(problem, state) if math.isinf(state.primal) else _step(problem, state)
-        return self._turn(problem, state, goal)
+        state = evaluated(problem, state) if math.isinf(state.primal) else step(problem, state)
+        return self.turn(problem, state, goal)
 
-    def _turn(self, problem: Problem, state: SubLBFGSState, goal: Goal) -> SubLBFGSState:
+    def turn(self, problem: Problem, state: SubLBFGSState, goal: Goal) -> SubLBFGSState:
         """Find a direction that leads downhill: with fewer rows at kinks if there is none, or from a new beginning."""
         most, narrowest = max(_MOST_AT_KINKS * problem.n_rows, _FEW), _NARROWEST * _widest(problem)
         while count_kinks(problem, state.z, state.tolerance) > most:
@@ -219,25 +219,25 @@ def _restarted(problem: Problem, state: SubLBFGSState) -> SubLBFGSState:
 # ---------------------------------------------------------------- points
 
 
-def _evaluated(problem: Problem, state: SubLBFGSState) -> SubLBFGSState:
+def evaluated(problem: Problem, state: SubLBFGSState) -> SubLBFGSState:
     """The state with all that is to be known of w."""
     state = state._replace(z=problem.outputs(state.w), visits=state.visits + problem.n_weighted)
     return _with_subgradient(problem, state, np.zeros(problem.n_rows))
 
 
-def _step(problem: Problem, state: SubLBFGSState) -> SubLBFGSState:
-    """Go to where P is least along p, and learn from the step."""
+def step(problem: Problem, state: SubLBFGSState, rate: float = 1.0) -> SubLBFGSState:
+    """Go to where P is least along p, or a share of that way, and learn from the step."""
     if not state.p.any():
-        return _evaluated(problem, state)
+        return evaluated(problem, state)
     w, p, z, dz = state.w, state.p, state.z, problem.outputs(state.p)
     state = state._replace(visits=state.visits + problem.n_weighted)
-    step = line_search(problem, z, z + dz, dot(p, p), dot(w, p))
-    if step == 0.0:  # downhill by less than rounding
+    length = rate * line_search(problem, z, z + dz, dot(p, p), dot(w, p))
+    if length == 0.0:  # downhill by less than rounding
         return state._replace(tolerance=_NARROWER * state.tolerance)
-    state = state._replace(w=w + step * p, z=z + step * dz, steps=state.steps + 1, idle=0)
+    state = state._replace(w=w + length * p, z=z + length * dz, steps=state.steps + 1, idle=0)
     state = _with_subgradient(problem, state, dz)
     change = (state.w - state.at_w.v) - state.mixture
-    return state._replace(memory=remember(state.memory, step * p, change))
+    return state._replace(memory=remember(state.memory, length * p, change))
 
 
 def _with_subgradient(problem: Problem, state: SubLBFGSState, dz: RowVector) -> SubLBFGSState:

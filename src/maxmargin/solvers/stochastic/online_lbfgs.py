@@ -27,7 +27,8 @@ What differs from the paper, and why:
   the first one of the next, and the gap is known, 1/2 |g|^2.
 
 No hinge: between two subgradients of a batch there is no curvature but that of the rows that crossed the kink, fewer
-and fewer, so that B grows and steps explode. Figures are in papers/stochastic/NOTES.md.
+and fewer, so that B grows and steps explode. `online_sub_lbfgs` searches along its directions instead. Figures are in
+papers/stochastic/NOTES.md.
 """
 
 from __future__ import annotations
