@@ -4,7 +4,7 @@
 
 Results are kept as JSON in the folder (``papers/results`` by default), so a run that was stopped goes on where it was
 and only what changed is measured again. Beside them: a Markdown file for each paper, ``claims.md`` and
-``verdicts.json`` with all verdicts, and ``report.html``. The site's page is made from ``docs/papers_data/verdicts.json``.
+``verdicts.json`` with all verdicts, and ``report.html``. The site's page is made of ``docs/papers_data/verdicts.json``.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ PAPERS = {
     "pegasos": "Shalev-Shwartz, Singer, Srebro (ICML 2007), with Cotter (Math. Programming 2011)",
     "sgd_qn": "Bordes, Bottou, Gallinari (JMLR 2009), with Chang, Smith (JMLR 2010)",
     "block_cd": "Yu, Hsieh, Chang, Lin (KDD 2010)",
+    "kernel_larank": "Bordes, Bottou, Gallinari, Weston (ICML 2007)",
     "larank": "Bordes, Bottou, Gallinari, Weston (ICML 2007)",
     "sub_olbfgs": "proposed by Menon (2009), sections 4.3.3 and 6",
     "folos": "Duchi, Singer (JMLR 2009)",

@@ -5,8 +5,8 @@ import numpy as np
 from naive.random import Xorshift
 
 
-def larank(X, y, cost, n_classes, seed=0, n_optimize=10):
-    """The dual variables after every pass."""
+def larank(X, y, cost, n_classes, seed=0, n_optimize=10, block=None):
+    """The dual variables after every pass; with a block, old rows are drawn from as many that lie beside it."""
     order, random = [i for i in range(len(y)) if cost[i] > 0], Xorshift(seed)
     beta, support = np.zeros((len(y), n_classes)), []
 
@@ -51,7 +51,13 @@ def larank(X, y, cost, n_classes, seed=0, n_optimize=10):
 
     while True:
         random.shuffle(order)
-        for i in order:
+        for k, i in enumerate(order):
+            if block is not None and k % block == 0:
+                new = order[k : k + block]
+                old = [j for j in range(len(y)) if beta[j].any() and j not in new]
+                if len(old) > block:
+                    random.shuffle(old)
+                support[:] = [j for j in new + old[:block] if beta[j].any()]
             (process_old if i in support else process_new)(i)
             for turn in range(1 + n_optimize):
                 if support:

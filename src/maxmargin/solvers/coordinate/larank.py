@@ -23,7 +23,7 @@ What differs from the paper, and why:
   the support, instead of shares that adapt to what each kind gains for its time. A row that is in the support already
   is taken as an old one.
 * Passes go on until a certificate proves the gap (the paper: one pass, or until tau-violations are gone).
-* The kernel is linear, so W is kept and a gradient costs a product; the paper keeps gradients of a kernel machine.
+* The kernel is linear, so W is kept and a gradient costs a product; `kernel_larank` is the paper's kernel machine.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from maxmargin.problem.risks import CrammerSinger
 from maxmargin.solvers.base import Goal, Report, Solver
 from maxmargin.solvers.visits import examples, rows_with_cost
 
-_NEW, _OLD, _OPTIMIZE = range(3)
+NEW, OLD, OPTIMIZE = range(3)
 _TIE = 1e-12  # gradients that differ by less are equal, as those of a pair are after its step: the first class counts
 _BELOW = 1.0 - 1e-12  # of C_i: what is nearer to it is there but for rounding
 
@@ -53,6 +53,11 @@ class Support(NamedTuple):
     rows: Array  # the first `size` of them
     place: Array  # of each row in `rows`; -1: none
     size: Array  # an array of one number
+
+
+def no_support(n: int) -> Support:
+    """Of n rows, none."""
+    return Support(np.zeros(n, dtype=np.int64), np.full(n, -1), np.zeros(1, dtype=np.int64))
 
 
 class LaRankState(NamedTuple):
@@ -108,12 +113,12 @@ class LaRank(Solver):
         n, K = problem.n_rows, problem.risk.n_outputs
         order, beta, w = rows_with_cost(problem), np.zeros((n, K)), np.zeros(problem.n_weights)
         if isinstance(start, LaRankState) and start.beta.shape == (n, K):
-            beta = _feasible(problem, start.beta)
+            beta = feasible(problem, start.beta)
             W = w.reshape(K, -1)
             _add_all(examples(problem), beta, W)
-        support = Support(np.zeros(n, dtype=np.int64), np.full(n, -1), np.zeros(1, dtype=np.int64))
+        support = no_support(n)
         for i in np.flatnonzero(np.any(beta != 0.0, axis=1)):
-            _enter(support, i)
+            enter(support, i)
         return LaRankState(w, beta, support, order, new_rng(seed), 0, 1)
 
     def update(self, problem: Problem, state: LaRankState, goal: Goal) -> LaRankState:
@@ -143,7 +148,7 @@ class LaRank(Solver):
         return state._replace(next_certificate=state.passes + max(1, state.passes // 2))
 
 
-def _feasible(problem: Problem, beta: Array) -> Array:
+def feasible(problem: Any, beta: Array) -> Array:
     """Dual variables cut to the bounds, each row's scaled so that they sum to zero."""
     own = np.arange(problem.n_rows), problem.y.astype(np.int64)
     reach = np.clip(beta[own], 0.0, problem.cost)
@@ -156,7 +161,7 @@ def _feasible(problem: Problem, beta: Array) -> Array:
 
 
 @compiled
-def _enter(support, i):
+def enter(support, i):
     """Row i has dual variables now."""
     if support.place[i] < 0:
         support.place[i] = support.size[0]
@@ -177,6 +182,43 @@ def _leave(support, i):
 
 
 @compiled
+def choose(g, beta, own, C, kind):
+    """The pair of classes of a row, given its gradients; -1 if there is none that gains. And what it gains."""
+    up, down, best, least = np.int64(-1), np.int64(-1), -np.inf, np.inf
+    for r in range(len(g)):
+        if kind == OPTIMIZE and beta[r] == 0.0:
+            continue
+        limit = C if r == own else 0.0
+        if g[r] < least - _TIE:
+            down, least = np.int64(r), g[r]
+        if beta[r] < _BELOW * limit and g[r] > best + _TIE and (kind != NEW or r == own):
+            up, best = np.int64(r), g[r]
+    if up < 0 or down < 0 or best <= least + _TIE:
+        return np.int64(-1), np.int64(-1), 0.0
+    return up, down, best - least
+
+
+@compiled
+def smo_step(beta, support, i, pair, own, C, norm2):
+    """Move beta_i^+ up and beta_i^- down, and say by how much."""
+    up, down, gain = pair
+    step = (C if up == own else 0.0) - beta[i, up]
+    if norm2 > 0.0:
+        step = min(step, gain / (2.0 * norm2))
+    beta[i, up] += step
+    beta[i, down] -= step
+    others = 0.0
+    for r in range(beta.shape[1]):
+        others += beta[i, r] if r != own else 0.0
+    beta[i, own] = -others  # as it is but for rounding: zero if all others are
+    if others == 0.0:
+        _leave(support, i)
+    else:
+        enter(support, i)
+    return step
+
+
+@compiled
 def _add_all(data, beta, W):
     """W += sum_i beta_i^r x_i."""
     for i in range(len(beta)):
@@ -187,43 +229,26 @@ def _add_all(data, beta, W):
 
 @compiled
 def _pass(data, W, beta, support, order, rng, n_optimize):
+    g = np.empty(len(W))
     for k in range(len(order)):
         i = np.int64(order[k])
-        _step(data, W, beta, support, i, _NEW if support.place[i] < 0 else _OLD)
+        _step(data, W, beta, support, i, NEW if support.place[i] < 0 else OLD, g)
         for turn in range(1 + n_optimize):
             if support.size[0] > 0:
                 j = support.rows[random_below(rng, support.size[0])]
-                _step(data, W, beta, support, j, _OLD if turn == 0 else _OPTIMIZE)
+                _step(data, W, beta, support, j, OLD if turn == 0 else OPTIMIZE, g)
 
 
 @compiled
-def _step(data, W, beta, support, i, kind):
-    """Choose the pair of classes of row i, and make the SmoStep."""
+def _step(data, W, beta, support, i, kind, g):
+    """Choose the pair of classes of row i, and make the SmoStep; g is room for gradients."""
     own, C = np.int64(data.y[i]), data.cost[i]
-    up, down, best, least = np.int64(-1), np.int64(-1), -np.inf, np.inf
     for r in range(len(W)):
-        if kind == _OPTIMIZE and beta[i, r] == 0.0:
-            continue
-        g = (1.0 if r == own else 0.0) - row_dot(data.rows, i, W[r])
-        limit = C if r == own else 0.0
-        if g < least - _TIE:
-            down, least = np.int64(r), g
-        if beta[i, r] < _BELOW * limit and g > best + _TIE and (kind != _NEW or r == own):
-            up, best = np.int64(r), g
-    if up < 0 or down < 0 or best <= least + _TIE:
+        if kind != OPTIMIZE or beta[i, r] != 0.0:
+            g[r] = (1.0 if r == own else 0.0) - row_dot(data.rows, i, W[r])
+    pair = choose(g, beta[i], own, C, kind)
+    if pair[0] < 0:
         return
-    step = (C if up == own else 0.0) - beta[i, up]
-    if data.norms2[i] > 0.0:
-        step = min(step, (best - least) / (2.0 * data.norms2[i]))
-    beta[i, up] += step
-    beta[i, down] -= step
-    add_row(data.rows, i, step, W[up])
-    add_row(data.rows, i, -step, W[down])
-    others = 0.0
-    for r in range(len(W)):
-        others += beta[i, r] if r != own else 0.0
-    beta[i, own] = -others  # as it is but for rounding: zero if all others are
-    if others == 0.0:
-        _leave(support, i)
-    else:
-        _enter(support, i)
+    step = smo_step(beta, support, i, pair, own, C, data.norms2[i])
+    add_row(data.rows, i, step, W[pair[0]])
+    add_row(data.rows, i, -step, W[pair[1]])

@@ -20,6 +20,7 @@ _SOLVERS = {  # name: (module, class); imported when asked for
     "nystroem": ("features", "Nystroem"),
     "fourier": ("features", "Fourier"),
 }
+_ALL_CLASSES = {"kernel_larank": ("kernel_larank", "KernelLaRank")}  # of problems of `kernel_classes` alone
 
 
 def names() -> list[str]:
@@ -37,7 +38,7 @@ def get(solver: str | Solver) -> Solver:
     """
     if not isinstance(solver, str):
         return solver
-    if solver not in _SOLVERS:
+    if solver not in _SOLVERS | _ALL_CLASSES:
         raise ValueError(f"unknown kernel solver {solver!r}; choose one of {', '.join(names())}")
-    module, name = _SOLVERS[solver]
+    module, name = (_SOLVERS | _ALL_CLASSES)[solver]
     return getattr(importlib.import_module(f"maxmargin.solvers.kernel.{module}"), name)()
