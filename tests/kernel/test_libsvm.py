@@ -1,8 +1,8 @@
 """Our kernel machines beside LIBSVM's, as scikit-learn runs it: objectives in float64 by formulas of the tests.
 
 LIBSVM keeps its matrix in float32, but for the diagonal. Its answer is the exact optimum of that rounded problem: ours,
-trained on the rounded values, has the same coefficients to ten digits. In exact values its dual is right to rounding, and
-its primal, which feels errors to the first order, is too large by up to 1e-4 where C is large.
+trained on the rounded values, has the same coefficients to ten digits. In exact values its dual is right to rounding,
+and its primal, which feels errors to the first order, is too large by up to 1e-4 where C is large.
 """
 
 import lzma

@@ -1,8 +1,8 @@
 """A machine with a linear kernel by way of the linear solvers: an interior point, and from it support vectors.
 
-The interior point (`solvers.newton.interior_point`, free intercept) needs some dozen passes over the rows whatever C is,
-where SMO needs n x nSV products. But it keeps every coefficient inside its box, and sum_i beta_i x_i equals its w only
-within the gap. So its answer is rounded to that of a kernel machine:
+The interior point (`solvers.newton.interior_point`, free intercept) needs some dozen passes over the rows whatever C
+is, where SMO needs n x nSV products. But it keeps every coefficient inside its box, and sum_i beta_i x_i equals its w
+only within the gap. So its answer is rounded to that of a kernel machine:
 
 * A row goes to the end of its box that its output asks for (`best_coefficient`) if its coefficient is nearer to that
   end, as a share of C, than the output is to the margin's edge, as a share of the targets' spread. By complementarity
