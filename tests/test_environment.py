@@ -21,7 +21,9 @@ def data(tmp_path):
 
 
 def environment(**changes):
-    kept = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
+    }
     return {**kept, "PYTHONPATH": str(SOURCE), **changes}
 
 

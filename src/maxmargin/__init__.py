@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from maxmargin.estimators._warmup import warmup
     from maxmargin.estimators.budget import BudgetSVC
     from maxmargin.estimators.compress import compress
+    from maxmargin.estimators.kernel_selection import SVCCV
     from maxmargin.estimators.linear import LinearSVC, LinearSVR
     from maxmargin.estimators.measures import StructuralSVC
     from maxmargin.estimators.one_class import OneClassSVM
@@ -46,6 +47,7 @@ _HOME = {
     "RegularizationPath": "maxmargin.selection.regularization_path",
     "OneClassSVM": "maxmargin.estimators.one_class",
     "SVC": "maxmargin.estimators.svc",
+    "SVCCV": "maxmargin.estimators.kernel_selection",
     "SVR": "maxmargin.estimators.svr",
     "StructuralSVC": "maxmargin.estimators.measures",
     "catch_interrupt": "maxmargin.solvers.interrupts",
@@ -65,6 +67,7 @@ _MODULES = ("callbacks", "export", "kernels", "losses", "measures", "penalties",
 
 __all__ = [
     "SVC",
+    "SVCCV",
     "SVR",
     "BudgetDisplay",
     "BudgetSVC",

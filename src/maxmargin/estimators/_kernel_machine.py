@@ -169,10 +169,15 @@ class KernelMachine(CallbackSupportMixin, Estimator):
                         max_time=seconds_for(k),
                         callbacks=[*bars, *callbacks],
                         seed=seed,
+                        start=self._start(k),
                         **{"interrupt": interrupt, **self._run_options},
                     )
 
             return map_ordered(solve_one, range(n), at_once)
+
+    def _start(self, k: int) -> Any:
+        """Coefficients at which problem k begins, or None."""
+        return None
 
     def _keep(self, X: Any, machines: Any, results: list[Result]) -> None:
         """Turn the results into fitted attributes."""

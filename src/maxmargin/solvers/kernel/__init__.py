@@ -63,7 +63,7 @@ def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float =
     if start is not None and merged is not None:
         start = merged.contract(starting_coefficients(problem, start))
     is_small = smaller.n_rows <= MOST_ROWS
-    if not is_small and start is None and is_for_linear(smaller):
+    if not is_small and is_for_linear(smaller):
         result = solve_linear(smaller, tol=tol, **options)
         if result.stop_reason == "stalled":
             result = run(method, smaller, tol=tol, start=result, **options)  # type: ignore[arg-type]
