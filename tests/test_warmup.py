@@ -4,9 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
+import maxmargin
 from maxmargin import _code_cache, _jit, warmup
 from maxmargin.cli import main
 
@@ -79,3 +83,26 @@ def test_the_command(capsys):
     assert capsys.readouterr().out == ""
     assert main(["warmup", "nonsense"]) == 1
     assert "no estimator" in capsys.readouterr().err
+
+
+def test_the_clock_is_the_same_in_all_threads(monkeypatch):
+    """What one thread has compiled is not on the clock of others: they work for the same fit."""
+    monkeypatch.setattr(_code_cache._clock, "seconds", _code_cache.compile_seconds())  # as it was, afterwards
+    _code_cache._clock.spent(time.perf_counter() - 1000.0)
+    started = _code_cache.working_time()
+    elsewhere = ThreadPoolExecutor(1).submit(_code_cache.working_time).result()
+    assert 0.0 <= elsewhere - started < 500.0
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    y = X[:, :4].argmax(axis=1)
+    model = maxmargin.LinearSVC(max_time=500.0, n_jobs=4).fit(X, y)
+    assert model.stop_reason_ == "converged"
+
+
+@pytest.mark.parametrize("memory", [10**6, 2000])
+def test_a_pass_over_a_store_is_not_paused_by_what_was_compiled(monkeypatch, tmp_path, memory):
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    maxmargin.pack(X, tmp_path / "store", y=np.where(X[:, 0] > 0, 1, -1), block_size=2000)
+    monkeypatch.setattr(_code_cache._clock, "seconds", _code_cache.compile_seconds())
+    _code_cache._clock.spent(time.perf_counter() - 1000.0)
+    store = maxmargin.open_store(tmp_path / "store", memory=memory)
+    assert maxmargin.LinearSVC(max_time=500.0, n_jobs=2).fit(store).stop_reason_ == "converged"

@@ -7,11 +7,11 @@
 
 A mutant is one operator, constant, comparison, dropped statement or dropped `raise` check. It is tried in a copy of the
 tree in a temporary directory, so the working tree is never touched. Its tests are those of the files named after the
-module, then of those that import it, or what imports it. Each such file is run once on the original, to learn which of
-its tests pass and how long they take; cheap ones come first, up to --seconds in all, the two nearest files before the
-others, and the first failure ends it. Compiled modules are tried without the compiler. All limits are processor time; a
-mutant that runs out of it is killed, since the original did not. A mutant that no test kills is a gap in the tests, or
-is equivalent to the original: a reader decides, and writes the latter into equivalent_mutants.tsv with the reason.
+module, then of those that import it, or what imports it: the two nearest files before the others, tests that were cheap
+before the dear ones, up to --seconds for each of the two groups. The first failure ends it, if that test passes on the
+original. Compiled modules are tried without the compiler. All limits are processor time. A mutant that no test kills is
+a gap in the tests, or is equivalent to the original: a reader decides, and writes the latter, with the reason, into
+equivalent_mutants.tsv.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import argparse
 import ast
 import bisect
 import contextlib
-import hashlib
 import json
+import math
 import os
 import random
 import re
@@ -41,7 +41,6 @@ PACKAGE = Path("src/maxmargin")
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.tsv")
 CACHE = os.environ.get("NUMBA_CACHE_DIR", os.path.expanduser("~/.cache/maxmargin-mutate"))  # of compiled code
 NOT_COMPILED = ("cli", "dask", "displays", "estimators", "export", "models", "selection")
-FILE_SECONDS = 15.0  # of processor time to learn about a file of tests; they come in a random order
 FAR = (
     "test_dask.py",
     "test_docs.py",
@@ -50,7 +49,7 @@ FAR = (
     "test_scikit_learns_tests.py",
     "test_sklearn_svm.py",
 )
-TEST_SECONDS = {True: 10.0, False: 3.0}  # of processor time for a test that is worth running, with and without compiler
+TEST_SECONDS = {True: 6.0, False: 2.0}  # of processor time for a test that is worth running, with and without compiler
 
 SWAPS = {
     ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*", ast.Pow: "*",
@@ -203,71 +202,48 @@ def is_compiled(path: Path) -> bool:
 
 
 class Tests:
-    """Which tests pass in the original, and in how many seconds: learnt file by file, when a mutant needs it."""
+    """What is known of tests: their processor time, and which of them pass or fail in the original."""
 
     def __init__(self, tree: Path):
         self.tree = tree
-        digest = hashlib.sha256()
-        for file in sorted([*(tree / "src").rglob("*.py"), *(tree / "tests").rglob("*.py")]):
-            digest.update(file.read_bytes())
-        self.kept = Path(CACHE) / f"tests-{digest.hexdigest()[:16]}.json"  # for a run that goes on with this tree
-        self.known: dict[str, list[tuple[str, float]]] = {}
+        self.costs: dict[str, float] = {}
+        self.fine: set[str] = set()
+        self.bad: set[str] = set()  # those that fail without the compiler, or take too long
 
-    def cheapest(self, files: list[str], compiled: bool, seconds: float) -> list[tuple[str, float]]:
-        """Tests of these files, cheap ones first, of so many seconds together."""
-        ranked = [(cost, name) for file in files for name, cost in self._of_file(file, compiled)]
-        chosen, total = [], 0.0
-        for cost, name in sorted(ranked):
-            total += cost
-            if total > seconds:
-                break
-            chosen.append((name, cost))
-        return chosen
+    def run(self, files: list[str], compiled: bool, seconds: float) -> tuple[str, list[Any]]:
+        """What became of tests ("passed", "failed", "timeout"), and name, outcome and seconds of each that ended."""
+        report = self.tree.parent / "report"
+        report.write_text("")
+        plan = {"costs": self.costs, "bad": sorted(self.bad), "test": TEST_SECONDS[compiled], "all": seconds}
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(self.tree / "src"), str(self.tree / "tools")]),
+            "HOME": str(self.tree.parent),
+            "NUMBA_CACHE_DIR": CACHE,
+            "NUMBA_DISABLE_JIT": str(int(not compiled)),
+            "MUTATE_REPORT": str(report),
+        }
+        report.with_name("plan").write_text(json.dumps(plan))
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "mutate_plugin", *files]
+        code = _exit_code(command, self.tree, environment, seconds)
+        reports = [json.loads(line) for line in report.read_text().splitlines()]
+        slow = {name for name, outcome, _ in reports if outcome == "too long"}
+        is_slower = any(self.costs.get(name, math.inf) < TEST_SECONDS[compiled] / 4.0 for name in slow)
+        self.bad |= slow - self.costs.keys()
+        self.costs |= {name: cost for name, outcome, cost in reports if outcome == "passed"}
+        fate = {0: "passed", -signal.SIGXCPU: "timeout", -signal.SIGKILL: "timeout"}.get(code, "failed")
+        return "timeout" if fate == "passed" and is_slower else fate, reports
 
-    def _of_file(self, file: str, compiled: bool) -> list[tuple[str, float]]:
-        key = f"{file} {compiled}"
-        if key not in self.known and self.kept.exists():
-            self.known |= json.loads(self.kept.read_text())
-        if key not in self.known:
-            limits = Limits(TEST_SECONDS[compiled], FILE_SECONDS)
-            _, reports = run_tests(self.tree, [file], None, compiled, limits)
-            self.known[key] = [(name, cost) for name, outcome, cost in reports if outcome == "passed"]
-            self.kept.parent.mkdir(parents=True, exist_ok=True)
-            beside = self.kept.with_suffix(f".{os.getpid()}")
-            beside.write_text(json.dumps(self.known))
-            os.replace(beside, self.kept)
-        return self.known[key]
-
-
-# ---------------------------------------------------------------- running tests
-
-
-class Limits(NamedTuple):
-    """Seconds of processor time."""
-
-    test: float
-    all: float
+    def passes(self, name: str, compiled: bool) -> bool:
+        """Whether a test passes on what is now in the tree: the original."""
+        if name not in self.fine:
+            fate, reports = self.run([name], compiled, 60.0)
+            (self.fine if fate == "passed" and reports[0][1] == "passed" else self.bad).add(name)
+        return name in self.fine
 
 
-def run_tests(
-    tree: Path, files: list[str], names: list[str] | None, compiled: bool, limits: Limits
-) -> tuple[str, list[Any]]:
-    """What became of the tests ("passed", "failed", "timeout"), and name, outcome and seconds of each that ended."""
-    report = tree.parent / "report"
-    report.write_text("")
-    plan = {"tests": names, "seconds": limits.test, "report": str(report)}
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree / "tools")]),
-        "HOME": str(tree.parent),
-        "NUMBA_CACHE_DIR": CACHE,
-        "NUMBA_DISABLE_JIT": str(int(not compiled)),
-        "MUTATE_PLAN": json.dumps(plan),
-    }
-    stop = ["-x"] if names is not None else []
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "mutate_plugin", *stop, *files]
-
+def _exit_code(command: list[str], tree: Path, environment: dict[str, str], seconds: float) -> int:
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (int(limits.all), int(limits.all) + 5))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 60, int(seconds) + 65))
         resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
 
     process = subprocess.Popen(
@@ -286,29 +262,28 @@ def run_tests(
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)  # what its tests have started, too
     process.wait()
-    fate = "timeout" if code in (-signal.SIGXCPU, -signal.SIGKILL) else "passed" if code == 0 else "failed"
-    return fate, [json.loads(line) for line in report.read_text().splitlines()]
+    return code
 
 
 def try_one(mutant: Mutant, tests: Tests, seconds: float) -> tuple[str, str]:
     """Change the copy, run the tests, change it back: the mutant's fate and who killed it."""
     compiled, nearest = is_compiled(mutant.path), tests_of(mutant.path, tests.tree)
-    fate, words, tried = "passed", "", 0
-    for files in (nearest[:2], nearest[2:6]):
-        plan = tests.cheapest(files, compiled, seconds) if fate == "passed" else []
-        if not plan:
-            continue
-        limits = Limits(5 * TEST_SECONDS[compiled], 60.0 + 3 * sum(cost for _, cost in plan))
-        file = tests.tree / mutant.path
-        original = file.read_bytes()
-        file.write_bytes(original[: mutant.begin] + mutant.new.encode() + original[mutant.end :])
-        try:
-            fate, reports = run_tests(tests.tree, files, [name for name, _ in plan], compiled, limits)
-        finally:
-            file.write_bytes(original)
-        tried += len(reports)
-        words = f"{tried} tests" + (f", {reports[-1][0] if reports else 'collection'}" if fate != "passed" else "")
-    return fate, words or "no tests"
+    file, tried = tests.tree / mutant.path, 0
+    original = file.read_bytes()
+    for files in filter(None, (nearest[:2], nearest[2:6])):
+        for _ in range(9):  # until the one that fails is one that passes on the original
+            file.write_bytes(original[: mutant.begin] + mutant.new.encode() + original[mutant.end :])
+            try:
+                fate, reports = tests.run(files, compiled, seconds)
+            finally:
+                file.write_bytes(original)
+            tried += sum(outcome == "passed" for _, outcome, _ in reports)
+            killer = reports[-1][0] if reports else ""
+            if fate == "passed":
+                break
+            if fate == "timeout" or not killer or tests.passes(killer, compiled):
+                return fate, f"{tried} tests, {killer or 'collection'}"
+    return "passed", f"{tried} tests"
 
 
 def main() -> int:
@@ -317,7 +292,7 @@ def main() -> int:
     parser.add_argument("--n", type=int, default=20, help="number of mutants (default: 20)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", metavar="TEXT", help="only modules whose path contains TEXT")
-    parser.add_argument("--seconds", type=float, default=60.0, help="processor time of a mutant's tests (default: 60)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="processor time of a group of tests (20)")
     parser.add_argument("--share", default="1/1", metavar="K/N", help="every N-th mutant from the K-th on")
     parser.add_argument("--again", type=Path, metavar="LOG", help="the mutants that survived in this log")
     parser.add_argument("--list", action="store_true", help="print the mutants and the tests, run nothing")

@@ -1,63 +1,65 @@
-"""A plugin of pytest for tools/mutate.py: chosen tests in a chosen order, each with a limit on its processor time.
+"""A plugin of pytest for tools/mutate.py: tests in order of their cost, each with a limit on its processor time.
 
-The environment variable MUTATE_PLAN is JSON: "tests" (names in the order to run; null: all, in a random order),
-"seconds" (for each test) and "report" (a file that gets a line for each test that ended: name, outcome, seconds).
+MUTATE_REPORT names a file that gets a line for each test that ended: name, outcome, seconds. Beside it lies the plan
+in JSON: "costs" of tests as far as they are known, "bad" ones to leave out, seconds for a "test" and for "all".
 """
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import time
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-PLAN = json.loads(os.environ["MUTATE_PLAN"])
+REPORT = Path(os.environ["MUTATE_REPORT"])
+PLAN = json.loads(REPORT.with_name("plan").read_text())
+_USUAL = 0.1  # seconds
+_OUTCOMES = pytest.StashKey[list[str]]()
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    if PLAN["tests"] is not None:
-        rank = {name: k for k, name in enumerate(PLAN["tests"])}
-        items[:] = sorted((item for item in items if item.nodeid in rank), key=lambda item: rank[item.nodeid])
-    else:
-        random.Random(0).shuffle(items)
+    items[:] = [item for item in items if item.nodeid not in PLAN["bad"]]
+    items.sort(key=lambda item: PLAN["costs"].get(item.nodeid, _USUAL))
 
 
 def _too_long(number: int, frame: Any) -> None:
-    pytest.fail(f"more than {PLAN['seconds']} s of processor time")
+    pytest.skip("too long")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: Any) -> Generator[None, Any, Any]:
-    begun = time.process_time()
-    outcomes: list[str] = []
-    item.stash[_OUTCOMES] = outcomes
+    begun, outcomes = time.process_time(), item.stash.setdefault(_OUTCOMES, [])
     try:
         return (yield)
     finally:
         outcome = next((o for o in outcomes if o != "passed"), "passed")
-        with open(PLAN["report"], "a") as report:
+        with REPORT.open("a") as report:
             report.write(json.dumps([item.nodeid, outcome, time.process_time() - begun]) + "\n")
-
-
-_OUTCOMES = pytest.StashKey[list[str]]()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Generator[None, Any, Any]:
     report = yield
-    item.stash[_OUTCOMES].append(report.outcome)
+    is_too_long = report.skipped and "too long" in str(report.longrepr)
+    item.stash[_OUTCOMES].append("too long" if is_too_long else report.outcome)
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: Any) -> None:
+    if time.process_time() > PLAN["all"]:
+        pytest.skip("there is no time left")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: Any) -> Generator[None, Any, Any]:
     signal.signal(signal.SIGPROF, _too_long)
-    signal.setitimer(signal.ITIMER_PROF, PLAN["seconds"], PLAN["seconds"])
+    signal.setitimer(signal.ITIMER_PROF, PLAN["test"], PLAN["test"])
     try:
         return (yield)
     finally:

@@ -305,12 +305,14 @@ def on_compile(listener: Callable[[str], None]) -> Iterator[None]:
         _compile_listeners.remove(listener)
 
 
-class _Clock(threading.local):
-    """Time that this thread has spent on making functions ready, outermost ones only."""
+class _Clock:
+    """Time that was spent on making functions ready, outermost ones only.
 
-    seconds = 0.0
+    It is that of all threads: Numba compiles in one of them at a time, and others that work for the same fit wait.
+    """
 
     def __init__(self) -> None:
+        self.seconds = 0.0
         self.open: list[float] = []  # when the functions that are being compiled were begun
 
     def began(self, when: float) -> None:
@@ -329,12 +331,12 @@ _clock = _Clock()
 
 
 def working_time() -> float:
-    """`time.perf_counter()`, but for the time in which this thread has compiled: limits on seconds do not count it."""
+    """`time.perf_counter()`, but for the time in which functions were compiled: limits on seconds do not count it."""
     return time.perf_counter() - _clock.seconds
 
 
 def compile_seconds() -> float:
-    """Seconds that this thread has spent on compiling and on loading what was compiled."""
+    """Seconds that were spent on compiling and on loading what was compiled."""
     return _clock.seconds
 
 

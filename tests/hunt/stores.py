@@ -42,7 +42,7 @@ def hunt(case: Case) -> None:
         if store is None:
             return
         _read(case, path, given, y, weight)
-        if not is_classification or len(np.unique(y)) == 2:
+        if not is_classification or len(np.unique(y if weight is None else y[weight > 0])) == 2:
             _fit(case, path, given, y, weight, is_classification)
         _damage(case, path)
 
@@ -71,7 +71,7 @@ def _fit(case: Case, path: Path, given: Any, y: Any, weight: Any, is_classificat
     rng = case.rng
     C, tol = float(10.0 ** rng.uniform(-3, 3)), float(pick(rng, [1e-2, 1e-5]))
     kind = LinearSVC if is_classification else LinearSVR
-    model = kind(C=C, tol=tol, max_iter=200, n_jobs=int(pick(rng, [1, 2, 16])))
+    model = kind(C=C, tol=tol, max_iter=200, max_time=2.0, n_jobs=int(pick(rng, [1, 2, 16])))
     with case.run(f"{kind.__name__}.fit of a store"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(maxmargin.open_store(path, memory=int(pick(rng, [10**9, 1000]))))
