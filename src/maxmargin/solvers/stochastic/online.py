@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin._jit import compiled_lean
-from maxmargin.data.rows import Array, Rows, n_rows, n_weights, prefetch_row, squared_norms
+from maxmargin.data.rows import Array, Rows, n_rows, n_weights, prefetch_row, row_size, squared_norms
 from maxmargin.losses import Loss, argument, sign
 from maxmargin.solvers.stochastic.truncation import truncated_slope
 from maxmargin.solvers.stochastic.weights import (
@@ -34,6 +34,7 @@ from maxmargin.solvers.stochastic.weights import (
 )
 from maxmargin.solvers.visits import LOOKAHEAD, Examples
 
+_STEPS_OF_WALK = 4  # times as many numbers as w has are walked over in the time of its rows
 _LARGEST = 4.0  # times the mean: the most that a row's weight |x|^2 counts for
 
 
@@ -160,6 +161,7 @@ def learn_rows(data, state, lam):
         if slope != 0.0:
             averaged_add(data.rows, i, rate * slope * sign(data.loss, data.y[i]), x, average, kept * z, data.norms2[i])
         include(x, average, 1.0)
-        if t == state.next_restart[0]:  # 2, 3, 4, 6, 8, 12, ...
-            restart(x, average)
+        if t == state.next_restart[0]:  # 2, 3, 4, 6, 8, 12, ..., if the steps have cost what a walk over w does
+            if _STEPS_OF_WALK * t * row_size(data.rows, i) >= len(x.v):
+                restart(x, average)
             state.next_restart[0], state.later_restart[0] = state.later_restart[0], 2.0 * t

@@ -13,7 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._jit import compiled, generic
-from maxmargin.data.rows import CSR, Array, Dense, Rows, add_row, between, matvec, n_weights, prefetch_row, row_dot
+from maxmargin.data.rows import (
+    CSR,
+    Array,
+    Dense,
+    Rows,
+    add_row,
+    between,
+    matvec,
+    n_weights,
+    prefetch_row,
+    row_dot,
+    row_size,
+)
 from maxmargin.solvers.stochastic.weights import add_row_to_both
 
 _SEED = 20260
@@ -39,8 +51,8 @@ def distinct_rows(rows: Rows, codes: Array, weight: Array, n_jobs: int = 1) -> t
     """
     random = np.random.default_rng(_SEED)
     with np.errstate(over="ignore", invalid="ignore"):  # values near the largest: they are not told apart, no more
-        keys = matvec(rows, random.standard_normal(n_weights(rows)), n_jobs)
-        keys += random.standard_normal(int(codes.max(initial=0)) + 1)[codes]
+        keys = matvec(rows, random.random(n_weights(rows)), n_jobs)
+        keys += random.random(int(codes.max(initial=0)) + 1)[codes]
     present = np.flatnonzero(weight > 0.0)
     chosen = present[np.argsort(keys[present])].astype(np.int64)
     is_new = np.ones(len(chosen), dtype=bool)
@@ -108,6 +120,11 @@ def _(rows, i, scale, w):
 @add_row_to_both.register(Reordered)
 def _(rows, i, scale, w, other_scale, other):
     add_row_to_both(rows.rows, rows.order[i], scale, w, other_scale, other)
+
+
+@row_size.register(Reordered)
+def _(rows, i):
+    return row_size(rows.rows, rows.order[i])
 
 
 @prefetch_row.register(Reordered)
