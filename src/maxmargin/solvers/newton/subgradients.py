@@ -9,12 +9,12 @@ Yu, Vishwanathan, Guenter, Schraudolph, JMLR 11, 2010: algorithm 2.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxmargin._jit import DENSE_MATH, compiled, compiled_lean
-from maxmargin.data.rows import Array, Rows, add_row, n_rows, row_dot, take
+from maxmargin.data.rows import Array, Dense, Rows, add_row, row_dot, take
 from maxmargin.data.source import Block, InMemory, Labels, RowVector
 from maxmargin.losses import argument, conjugate, derivative, sign, target
 from maxmargin.problem import Problem
@@ -75,7 +75,7 @@ def rows_at_kinks(problem: Problem, z: RowVector, tolerance: float, alpha: RowVe
     lower, upper = sides.vectors
     which = np.flatnonzero(lower != upper)
     parts: list[Rows] = problem.over_rows(_take, reads=[lower, upper]).results
-    source = InMemory(tuple(part for part in parts if n_rows(part)) or (parts[0],), problem.n_jobs)
+    source = InMemory((_joined(parts),), problem.n_jobs)
     labels = Labels(problem.y[which], problem.cost[which], problem.loss)
     return Kinks(which, source, labels, lower[which], upper[which], alpha[which])
 
@@ -88,6 +88,25 @@ def _write_sides(labels, tolerance, z, lower, upper):
 
 def _take(block: Block, lower: Array, upper: Array) -> Rows:
     return take(block.rows, np.flatnonzero(lower != upper))
+
+
+def _joined(parts: Any) -> Rows:
+    """The rows of all parts in one piece."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], Dense):
+        return _sealed(parts[0]._replace(values=np.concatenate([part.values for part in parts])))
+    lengths = [np.diff(part.indptr) for part in parts]
+    indptr = np.concatenate([[0], *lengths]).cumsum(dtype=parts[0].indptr.dtype)
+    data, indices = (np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices"))
+    return _sealed(parts[0]._replace(data=data, indices=indices, indptr=indptr))
+
+
+def _sealed(rows: Rows) -> Rows:
+    for part in rows:
+        if isinstance(part, np.ndarray):
+            part.flags.writeable = False
+    return rows
 
 
 @compiled_lean
@@ -192,8 +211,17 @@ def _largest(kinks: Kinks, first: Array, p: Array) -> tuple[Array, Array]:
 
 def _add_found(found: Found, n: int, g: Array, Bg: Array, alpha: Array) -> None:
     found.g[n], found.Bg[n], found.alpha[n] = g, Bg, alpha
-    for k in range(n + 1):
-        found.gram[n, k] = found.gram[k, n] = dot(found.g[k], Bg)
+    _write_products(found.g, Bg, found.gram[n, : n + 1])
+    found.gram[: n + 1, n] = found.gram[n, : n + 1]
+
+
+@compiled(fastmath=DENSE_MATH)
+def _write_products(lines, x, products):
+    for k in range(len(products)):
+        total = 0.0
+        for j in range(len(x)):
+            total += lines[k, j] * x[j]
+        products[k] = total
 
 
 def _mixed(lines: Array, mix: Array, n: int) -> Array:
