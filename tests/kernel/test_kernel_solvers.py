@@ -146,6 +146,18 @@ def test_threads_do_not_change_a_bit(solver, sparse):
     assert one.certificate == two.certificate
 
 
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+def test_threads_do_not_change_a_bit_of_samples_rounds_and_certificate(sparse):
+    X, y = rows(6000, 6, sparse=sparse)  # several tiles of columns, and chunks of rows
+    solver = BlockSMO(first_sample=2000, growth=2.0, least_active=0)
+    one, *others = (kernel.solve(machine("svc", X, y, 5.0, n_jobs=n_jobs), solver, tol=1e-3) for n_jobs in (1, 2, 3))
+    assert one.history["rounds"][-1] > 3
+    for other in others:
+        np.testing.assert_array_equal(one.state.beta, other.state.beta)
+        np.testing.assert_array_equal(one.state.f, other.state.f)
+        assert one.certificate == other.certificate
+
+
 @every_solver
 @pytest.mark.parametrize("kind", MACHINES)
 def test_a_warm_start_at_the_optimum_stops_at_once(solver, kind):

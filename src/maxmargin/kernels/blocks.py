@@ -97,6 +97,7 @@ class KernelValues:
         self.norms2 = self._squared_norms()
         self._largest_norm2 = float(self.norms2.max(initial=0.0))
         self.dtype = _working_dtype(function, self._largest_norm2)
+        self.most_kept = _KEPT_VALUES
         self._single: Any = None
         self._local = threading.local()
         self.n_values = 0  # computed so far
@@ -204,7 +205,7 @@ class KernelValues:
         dtype = self.dtype if dtype is None else dtype
         width = self._width()
         borders = np.append(np.arange(0, len(J), width), len(J))
-        kept = len(J) * n_features(self.rows) <= _KEPT_VALUES
+        kept = len(J) * n_features(self.rows) <= self.most_kept
         tiles = [self.tile(J[lo:hi], dtype) for lo, hi in itertools.pairwise(borders)] if kept else None
         return Columns(J, borders, tiles, dtype)
 

@@ -18,6 +18,7 @@ class PrecomputedValues:
     """Values from a square matrix; the interface is that of `blocks.KernelValues`."""
 
     is_cheap = False
+    n_jobs = 1
 
     def __init__(self, matrix: Array):
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:

@@ -48,6 +48,11 @@ class PartOfValues:
         return self.whole.is_cheap
 
     @property
+    def n_jobs(self) -> int:
+        """Threads."""
+        return self.whole.n_jobs
+
+    @property
     def n_values(self) -> int:
         """Values computed so far."""
         return self.whole.n_values

@@ -42,6 +42,7 @@ from maxmargin.problem.checks import check_labels, check_weights
 from maxmargin.problem.gram_rows import GramRows
 from maxmargin.problem.kernel_program import KernelCertificate, Program, best_intercept, risk_and_gap
 
+_TILE_SHARE = 0.1  # of the cache's size, for copies of the rows at hand; not part of it
 LOSSES = (losses.Hinge, losses.SquaredHinge, losses.EpsilonInsensitive, losses.SquaredEpsilonInsensitive)
 
 
@@ -284,7 +285,9 @@ class KernelProblem:
         if self.kernel == "precomputed":
             return PrecomputedValues(as_dense(self.rows))
         if isinstance(self.kernel, kernels.TAGS):
-            return KernelValues(self.kernel, self.rows, self.n_jobs)
+            values = KernelValues(self.kernel, self.rows, self.n_jobs)
+            values.most_kept = min(values.most_kept, int(_TILE_SHARE * self.cache_size * 2**18))
+            return values
         return CallableValues(self.kernel, self._X)  # type: ignore[attr-defined]
 
     @cached_property

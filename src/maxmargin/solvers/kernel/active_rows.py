@@ -13,12 +13,14 @@ import numpy as np
 
 from maxmargin._jit import DENSE_MATH, compiled
 from maxmargin.data.rows import Array
+from maxmargin.parallel import map_blocks
 from maxmargin.problem.gram_rows import least_recently_used
 
 _LEAST_BYTES = 1 << 20  # of the arena
 _LEAST_SLOTS = 64  # rows that there must be room for
-_HEADROOM = 1.25  # of the columns, for rows that join
-_TILE = 1024  # columns whose sums stay in the nearest cache
+_HEADROOM = 1.05  # of the columns, for rows that join
+_LOOSE = 1.2  # of the columns, from where on they are laid out anew
+_TILE = 4096  # columns whose sums stay in the nearest cache
 _ROWS_A_SUM = 64  # rows whose sum is float32; see `kernels.rounding`
 
 
@@ -49,10 +51,14 @@ class ActiveRows:
         """How many kernel rows there is room for."""
         return len(self.arena) // self.stride
 
+    def _stride_for(self, width: int) -> int:
+        """The distance between kernel rows of this many columns: as it is, unless that is too small or a waste."""
+        if width <= self.stride <= _LOOSE * max(width, 64):
+            return self.stride
+        return min(-(-int(_HEADROOM * width + 64) // 16) * 16, max(self.most, width) + 16)
+
     def _lay_out(self, owner: Array, width: int) -> None:
         """Begin with the kernel rows of positions `owner` in the first slots."""
-        if width > self.stride or self.stride > 3 * max(width, 64):
-            self.stride = min(-(-int(_HEADROOM * width + 64) // 16) * 16, max(self.most, width) + 16)
         self.matrix = self.arena[: self.n_slots * self.stride].reshape(self.n_slots, self.stride)
         self.slot = np.full(width, -1, np.int64)
         self.slot[owner] = np.arange(len(owner))
@@ -65,21 +71,18 @@ class ActiveRows:
         place = np.full(self.values.n_rows, -1, np.int64)
         place[rows] = 0
         stay = place[self.rows] == 0  # of the present ones
-        joined = rows[~np.isin(rows, self.rows[stay], assume_unique=True)] if stay.any() else rows
-        staying = np.flatnonzero(stay)
-        kept = self.owner[(self.owner >= 0)]
-        kept = kept[stay[kept]]
-        slots = np.sort(self.slot[kept])
+        place[self.rows[stay]] = 1
+        joined, staying = rows[place[rows] == 0], np.flatnonzero(stay)
+        kept = self.owner[self.owner >= 0]
+        slots = np.sort(self.slot[kept[stay[kept]]])
         owner = (np.cumsum(stay) - 1)[self.owner[slots]]
-        width = len(staying) + len(joined)
-        old_stride = self.stride
-        if len(staying) < len(self.rows) or len(slots) < int(slots[-1] + 1 if len(slots) else 0):
-            _compact(self.arena, slots, staying, old_stride)
-        self._lay_out(np.zeros(0, np.int64), width)
+        width, before = len(staying) + len(joined), self.stride
+        self.stride = self._stride_for(width)
         n_kept = min(len(owner), self.n_slots - 1)
-        owner = owner[:n_kept]
-        if self.stride != old_stride and n_kept:
-            _spread(self.arena, n_kept, len(staying), old_stride, self.stride)
+        owner, slots = owner[:n_kept], slots[:n_kept]
+        _compact(self.arena, slots, staying.astype(np.uint32), before, min(before, self.stride))
+        if self.stride > before:
+            _spread(self.arena, n_kept, len(staying), before, self.stride)
         self._lay_out(owner, width)
         self.rows = np.concatenate([self.rows[staying], joined])
         if len(joined) and n_kept:
@@ -112,31 +115,32 @@ class ActiveRows:
 
     def add(self, slots: Array, change: Array, f: Array) -> Array:
         """Add to the outputs f of the active rows what a change of coefficients does to them; bounds of the errors."""
-        spread = np.zeros(len(f))
-        _add_rows(self.matrix, slots, change.astype(np.float32), f, spread)
+        spread, change = np.zeros(len(f)), change.astype(np.float32)
+        borders = [*range(0, len(f), _TILE), len(f)]
+        map_blocks(lambda lo, hi: _add_rows(self.matrix, slots, change, f, spread, lo, hi), borders, self.values.n_jobs)
         return self.values.errors(self.rows, spread)
 
 
 @compiled
-def _compact(arena, slots, columns, stride):
-    """Bring kept columns of kept rows to the front, in place: nothing is written before it has been read."""
+def _compact(arena, slots, columns, old, new):
+    """Bring kept columns of kept rows to the front, in place, old and new (no more) values apart.
+
+    Nothing is written before it has been read; by way of a line of its own, which compilers can vectorise.
+    """
+    line = np.empty(len(columns), np.float32)
     for r in range(len(slots)):
-        source, target = slots[r] * stride, r * stride
+        source, target = arena[slots[r] * old : (slots[r] + 1) * old], arena[r * new : r * new + len(columns)]
         for c in range(len(columns)):
-            arena[target + c] = arena[source + columns[c]]
+            line[c] = source[columns[c]]
+        target[:] = line
 
 
 @compiled
 def _spread(arena, n, width, old, new):
-    """Give n rows another distance from each other."""
-    if new < old:
-        for r in range(n):
-            for c in range(width):
-                arena[r * new + c] = arena[r * old + c]
-    else:
-        for r in range(n - 1, -1, -1):
-            for c in range(width - 1, -1, -1):
-                arena[r * new + c] = arena[r * old + c]
+    """Give n rows a larger distance from each other."""
+    for r in range(n - 1, -1, -1):
+        for c in range(width - 1, -1, -1):
+            arena[r * new + c] = arena[r * old + c]
 
 
 @compiled
@@ -148,41 +152,40 @@ def _gather(matrix, slots, block, out):
 
 
 @compiled(fastmath=DENSE_MATH)
-def _add_rows(matrix, slots, change, f, spread):
-    """f += sum_s change[s] matrix[slots[s]], and spread likewise with |change|.
+def _add_rows(matrix, slots, change, f, spread, begin, end):
+    """f += sum_s change[s] matrix[slots[s]], and spread likewise with |change|, from column `begin` to `end`.
 
-    Tile by tile, eight rows at a time; what 64 rows add up to in float32 is added to f in float64.
+    Eight rows at a time; what 64 rows add up to in float32 is added to f in float64.
     """
-    sums, sizes = np.empty(_TILE, np.float32), np.empty(_TILE, np.float32)
-    for begin in range(0, len(f), _TILE):
-        width = min(_TILE, len(f) - begin)
-        for first in range(0, len(slots), _ROWS_A_SUM):
-            last = min(first + _ROWS_A_SUM, len(slots))
-            sums[:width] = np.float32(0.0)
-            sizes[:width] = np.float32(0.0)
-            s = first
-            while s + 8 <= last:
-                k0, k1 = matrix[slots[s], begin : begin + width], matrix[slots[s + 1], begin : begin + width]
-                k2, k3 = matrix[slots[s + 2], begin : begin + width], matrix[slots[s + 3], begin : begin + width]
-                k4, k5 = matrix[slots[s + 4], begin : begin + width], matrix[slots[s + 5], begin : begin + width]
-                k6, k7 = matrix[slots[s + 6], begin : begin + width], matrix[slots[s + 7], begin : begin + width]
-                c0, c1, c2, c3 = change[s], change[s + 1], change[s + 2], change[s + 3]
-                c4, c5, c6, c7 = change[s + 4], change[s + 5], change[s + 6], change[s + 7]
-                a0, a1, a2, a3 = abs(c0), abs(c1), abs(c2), abs(c3)
-                a4, a5, a6, a7 = abs(c4), abs(c5), abs(c6), abs(c7)
-                for j in range(width):
-                    v0, v1, v2, v3, v4, v5, v6, v7 = k0[j], k1[j], k2[j], k3[j], k4[j], k5[j], k6[j], k7[j]
-                    low, high = c0 * v0 + c1 * v1 + c2 * v2 + c3 * v3, c4 * v4 + c5 * v5 + c6 * v6 + c7 * v7
-                    sums[j] += low + high
-                    low, high = a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3, a4 * v4 + a5 * v5 + a6 * v6 + a7 * v7
-                    sizes[j] += low + high
-                s += 8
-            while s < last:
-                k0, c0, a0 = matrix[slots[s], begin : begin + width], change[s], abs(change[s])
-                for j in range(width):
-                    sums[j] += c0 * k0[j]
-                    sizes[j] += a0 * k0[j]
-                s += 1
+    width = end - begin
+    sums, sizes = np.empty(width, np.float32), np.empty(width, np.float32)
+    for first in range(0, len(slots), _ROWS_A_SUM):
+        last = min(first + _ROWS_A_SUM, len(slots))
+        sums[:] = np.float32(0.0)
+        sizes[:] = np.float32(0.0)
+        s = first
+        while s + 8 <= last:
+            k0, k1 = matrix[slots[s], begin:end], matrix[slots[s + 1], begin:end]
+            k2, k3 = matrix[slots[s + 2], begin:end], matrix[slots[s + 3], begin:end]
+            k4, k5 = matrix[slots[s + 4], begin:end], matrix[slots[s + 5], begin:end]
+            k6, k7 = matrix[slots[s + 6], begin:end], matrix[slots[s + 7], begin:end]
+            c0, c1, c2, c3 = change[s], change[s + 1], change[s + 2], change[s + 3]
+            c4, c5, c6, c7 = change[s + 4], change[s + 5], change[s + 6], change[s + 7]
+            a0, a1, a2, a3 = abs(c0), abs(c1), abs(c2), abs(c3)
+            a4, a5, a6, a7 = abs(c4), abs(c5), abs(c6), abs(c7)
             for j in range(width):
-                f[begin + j] += sums[j]
-                spread[begin + j] += sizes[j]
+                v0, v1, v2, v3, v4, v5, v6, v7 = k0[j], k1[j], k2[j], k3[j], k4[j], k5[j], k6[j], k7[j]
+                low, high = c0 * v0 + c1 * v1 + c2 * v2 + c3 * v3, c4 * v4 + c5 * v5 + c6 * v6 + c7 * v7
+                sums[j] += low + high
+                low, high = a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3, a4 * v4 + a5 * v5 + a6 * v6 + a7 * v7
+                sizes[j] += low + high
+            s += 8
+        while s < last:
+            k0, c0, a0 = matrix[slots[s], begin:end], change[s], abs(change[s])
+            for j in range(width):
+                sums[j] += c0 * k0[j]
+                sizes[j] += a0 * k0[j]
+            s += 1
+        for j in range(width):
+            f[begin + j] += sums[j]
+            spread[begin + j] += sizes[j]

@@ -45,6 +45,8 @@ _NEAR = 3.0  # times the gap that is wanted, from where on the active problem is
 _LOOK_EVERY = 4  # blocks between two looks at the gap of the active rows
 _BLOCK_TOL = 0.02  # of the violation, to which a block is solved
 _IDLE = 20  # such looks after which all outputs are computed anew
+_BLOCK_SHARE = 0.25  # of the cache, for the matrix of a block
+_LEAST_BLOCK = 64  # rows, however small the cache
 _BLOCK_STEPS = 4  # SMO steps per row of a block
 
 
@@ -245,12 +247,12 @@ class BlockSMO(Solver):
         is_free &= (beta != 0.0) | ((program.lower < 0.0) & (program.upper > 0.0))
         chosen = is_free | (gaps > 0.0)
         share = self.extra if state.n_known != len(state.active) else self.later_extra
-        n_extra = int(share * np.count_nonzero(chosen)) + 64
+        n_chosen = int(np.count_nonzero(chosen))
+        n_extra = int(share * n_chosen * (1.0 - n_chosen / len(known))) + 64
         if len(known) <= min(self.least_active, work.most):
             return known
         away = np.where(chosen, np.inf, distance)
-        n_others = len(known) - int(np.count_nonzero(chosen))
-        if n_extra < n_others:
+        if n_extra < len(known) - n_chosen:
             chosen |= away <= np.partition(away, n_extra)[n_extra]
         else:
             chosen[:] = True
@@ -282,7 +284,8 @@ class BlockSMO(Solver):
             is_solved |= state.n_idle >= _IDLE and state.n_known == len(state.order)  # as far as these outputs go
         if is_solved:
             return state._replace(is_solved=True, n_blocks=state.n_blocks + 1, n_visits=state.n_visits + 1)
-        block = self._choose_block(work, state, up, down, top, bottom)
+        size = self._size(problem, work)
+        block = self._choose_block(work, state, up, down, size)
         slots = work.slots(block)
         q = len(block)
         K = work.gram(block, slots, _matrix_of_block(problem, q))
@@ -308,22 +311,22 @@ class BlockSMO(Solver):
         state.doubt[rows] += work.add(slots[moved], change[moved], f)
         state.beta[rows[block]], state.f[rows] = new, f
         last = block[moved]
-        kept = self._size(work) // 2
+        kept = size // 2
         if len(last) > kept:
             centre = 0.5 * (top + bottom)
             last = last[np.argpartition(np.abs(program.target[last] - f[last] - centre), kept)[:kept]]
         return state._replace(last=rows[last], is_exact=False, n_blocks=state.n_blocks + 1, n_visits=state.n_visits + q)
 
-    def _size(self, work: ActiveRows) -> int:
+    def _size(self, problem: KernelProblem, work: ActiveRows) -> int:
+        """Rows of a block; its matrix is part of the cache."""
         m = len(work.rows)
         size = self.block_size or (2048 if m > 10_000 else 1024)
-        return min(m, size, LARGEST, work.n_slots)
+        most = max(_LEAST_BLOCK, int(np.sqrt(_BLOCK_SHARE * problem.cache_size * 2**18)))
+        return min(m, size, LARGEST, work.n_slots, most)
 
-    def _choose_block(
-        self, work: ActiveRows, state: BlockState, up: Array, down: Array, top: float, bottom: float
-    ) -> Array:
+    def _choose_block(self, work: ActiveRows, state: BlockState, up: Array, down: Array, q: int) -> Array:
         """Positions of the rows that violate most, half of them upwards and half downwards, and of those kept."""
-        m, q = len(work.rows), self._size(work)
+        m, top, bottom = len(work.rows), float(up.max()), float(down.min())
         if q == m:
             return np.arange(m)
         place = np.full(work.values.n_rows, -1, np.int64)
@@ -360,8 +363,8 @@ def _workspace(problem: KernelProblem) -> ActiveRows:
     held = problem.__dict__
     if "active_rows" not in held:
         held["block_matrix"] = np.empty(0, np.float32)
-        reserved = 4 * 2048**2 / 2**20 if problem.cache_size > 64.0 else 0.0
-        held["active_rows"] = ActiveRows(problem.values, problem.cache_size - reserved)
+        largest = min(4 * 2048**2 / 2**20, _BLOCK_SHARE * problem.cache_size)
+        held["active_rows"] = ActiveRows(problem.values, problem.cache_size - largest)
     return held["active_rows"]
 
 
