@@ -110,6 +110,7 @@ def _write(arguments: argparse.Namespace, cases: list[Case], skipped: dict[str, 
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     options = {name: str(value) if isinstance(value, Path) else value for name, value in vars(arguments).items()}
     options.pop("run", None)
-    record = {"machine": about, "arguments": options, "skipped": skipped, "cases": [report.as_record(c) for c in cases]}
+    record = {"date": time.strftime("%Y-%m-%d"), "machine": about, "arguments": options, "skipped": skipped}
+    record["cases"] = [report.as_record(c) for c in cases]
     arguments.out.write_text(json.dumps(record, indent=1))
     arguments.out.with_suffix(".md").write_text(report.markdown(cases, skipped, about))

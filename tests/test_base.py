@@ -13,6 +13,7 @@ import sys
 import textwrap
 import threading
 import time
+import types
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -93,6 +94,33 @@ def test_max_iter_is_exact_in_passes(max_iter):
 
 def test_without_max_iter_the_solvers_own_limit_ends_a_run():
     assert solve(PROBLEM, Halving(step=100.0), tol=0.0).passes == Halving.max_passes
+
+
+def test_a_notebook_has_a_bar_that_is_drawn_in_place_and_gone_at_the_end(monkeypatch):
+    from rich.console import Console
+
+    shown = []
+
+    class Handle:
+        def update(self, content):
+            shown.append(content)
+
+    def display(content, display_id):
+        assert display_id is True
+        assert shown == []  # once; then it is updated
+        shown.append(content)
+        return Handle()
+
+    ipython = types.ModuleType("IPython.display")
+    ipython.HTML, ipython.display = str, display
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", ipython)
+    with ProgressBar("fit <all>", Console(file=io.StringIO(), force_jupyter=True)) as bar:
+        solve(PROBLEM, tol=1e-6, callbacks=[bar])
+        assert "fit &lt;all&gt;" in shown[0]
+        assert "<progress value=" in shown[0]
+        assert "passes" in shown[0]
+    assert shown[-1] == ""
 
 
 def test_a_pause_for_time_that_was_spent_compiling_does_not_end_a_run(monkeypatch):

@@ -2,6 +2,8 @@
 
 import ast
 import importlib
+import importlib.util
+import json
 import re
 import shlex
 from pathlib import Path
@@ -55,6 +57,68 @@ def listed():
 
 def test_everything_in_the_reference_has_an_example():
     assert [name for name, thing in listed() if ">>>" not in (thing.__doc__ or "")] == []
+
+
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_figures_of_readme_are_those_of_the_benchmarks_file():
+    figures, readme = tool("figures"), (ROOT / "README.md").read_text()
+    report = json.loads(figures.FILE.read_text())
+    assert figures.renewed(readme, report) == readme, "run python tools/figures.py"
+    assert report["machine"]["versions"]["maxmargin"] in readme
+    auto = next(s for s in report["cases"][0]["solvers"] if s["name"] == "maxmargin-auto-1t")
+    assert f"| {auto['targets']['0.001']['median_seconds']:.3g} s" in readme
+
+
+def test_what_the_harness_writes_can_be_taken_over(tmp_path, monkeypatch):
+    """A file with single runs, sets that README does not show, and targets that were not met."""
+    figures = tool("figures")
+    run = {"rung": 1, "seconds": 1.0}
+    reached = {"0.001": {"rung": 1, "median_seconds": 0.5, "repeats": [run]}}
+    solvers = [
+        {"name": "maxmargin-auto-1t", "threads": 1, "runs": [run], "targets": reached},
+        {
+            "name": "somebody-1t",
+            "threads": 1,
+            "runs": [run],
+            "targets": {"0.001": dict(reached["0.001"], median_seconds=2.0)},
+        },
+        {
+            "name": "maxmargin-auto-2t",
+            "threads": 2,
+            "runs": [],
+            "targets": {"0.001": dict(reached["0.001"], median_seconds=0.1)},
+        },
+    ]
+    case = {"dataset": "a9a", "shape": [3, 2], "loss": "squared_hinge", "C": 1.0, "solvers": solvers}
+    machine = {"processor": "P", "cores": 2, "versions": {"maxmargin": "9.9"}}
+    report = {
+        "date": "2030-01-02",
+        "machine": machine,
+        "arguments": {"targets": [1e-3, 1e-6]},
+        "cases": [case, dict(case, dataset="other")],
+    }
+    table = figures.table(figures.trimmed(report))
+    assert solvers[0]["runs"] == reached["0.001"]["repeats"] == []
+    assert "maxmargin 9.9 on 2030-01-02: P, 2 cores." in table
+    assert "| a9a, 3 x 2 | squared hinge | 2 s somebody | 0.5 s (**4x**) | none | not reached |" in table
+    assert "other" not in table
+
+
+def test_the_page_of_verdicts_is_made_from_a_run_of_all_papers():
+    record = json.loads((ROOT / "docs" / "papers_data" / "verdicts.json").read_text())
+    assert [paper["key"] for paper in record["papers"]] == ["ocas", "dual_cd", "budget", "survey"]
+    assert {"date", "size", "machine"} <= set(record)
+    for paper in record["papers"]:
+        for verdict in paper["verdicts"]:
+            assert verdict["verdict"] in ("holds", "holds in part", "does not hold here", "not measured")
+            assert verdict["claim"]
+            assert verdict["limit"]
 
 
 def test_there_is_a_gallery():

@@ -43,7 +43,8 @@ color:var(--good)}.v1{color:var(--part)}.v2{color:var(--bad)}.v3{color:var(--non
 white-space:normal}.claims td.v{white-space:nowrap}.claims td:first-child{min-width:210px}footer{
 margin:50px auto 40px;color:var(--soft);font-size:.86rem}@media (max-width:640px){body{font-size:15px}h1{
 font-size:1.5rem}main,header,footer{padding:0 14px}.claims thead{display:none}header{padding-top:20px}
-.claims td:first-child{font-weight:600}.claims tr{display:block;
+.claims td:first-child{font-weight:600}.claims td:last-child::before{content:"holds if: "}
+.claims td:last-child{color:var(--soft)}.claims tr{display:block;
 border-bottom:1px solid var(--line);padding:8px 0}.claims td{display:block;border:0;padding:1px 0}}@media print{
 :root{--page:#fff;--ink:#000;--soft:#444;--line:#bbb;--grid:#ddd;--card:#fff;--link:#000;--c0:#2f6db5;
 --c1:#d1622b;--c2:#3c8d4a;--c3:#b8343f;--c4:#7a55b0;--c5:#8a6250;--c6:#c25aa0;--c7:#6b7280;--good:#1f7a3d;

@@ -127,8 +127,8 @@ def table_3(cells: Cells) -> list[Block]:
             found, late = r[0].result, "" if r[0].result["is_done"] else "> "
             area, c, spent = published.TABLE_3[solver][published.SETS.index(name)]
             row.append(
-                f"{100 * found['area']:.2f}, C {found['C']:g}, {late}{seconds(found['seconds'])}\n"
-                f"({number(area, 4)}, C {number(c)}, {seconds(spent)})"
+                f"{100 * found['area']:.2f}, C {found['C']:g}\n{late}{seconds(found['seconds'])}\n"
+                f"({number(area, 4)}, C {number(c)},\n{seconds(spent)})"
             )
         rows.append(row)
     note = "Area under the ROC curve in %, best C, seconds of the whole grid. " + _BRACKETS

@@ -10,7 +10,9 @@ True
 
 from __future__ import annotations
 
+import html
 import math
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -19,7 +21,7 @@ from maxmargin.solvers.base import Progress
 
 
 class ProgressBar:
-    """A bar on the terminal with passes, relative gap and the time that is left.
+    """A bar on the terminal, or in a notebook, with passes, relative gap and the time that is left.
 
     A linearly convergent method gains digits at a steady rate, so the bar runs over the logarithm of the gap.
 
@@ -27,7 +29,7 @@ class ProgressBar:
     ----------
     description : str
     console : rich.console.Console, optional
-        Where to draw; the default is stderr, and nothing is drawn if that is not a terminal.
+        Where to draw; the default is stderr, and nothing is drawn if that is neither a terminal nor a notebook.
 
     Examples
     --------
@@ -42,15 +44,17 @@ class ProgressBar:
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bars
 
+        where = console or Console(stderr=True)
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[status]}"),
             TimeElapsedColumn(),
-            console=console or Console(stderr=True),
+            console=where,
             transient=True,
-            disable=not (console or Console(stderr=True)).is_terminal,
+            disable=not where.is_terminal,
         )
+        self._cell = _NotebookBar(description) if where.is_jupyter else None
         self._task = self._bars.add_task(description, total=1.0, status="")
         self._first: tuple[float, float] | None = None  # seconds and gap when a gap was first known
 
@@ -59,6 +63,8 @@ class ProgressBar:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if self._cell is not None:
+            self._cell.clear()
         if not self._bars.disable:  # Rich before 15 ends even a bar that was never drawn with an empty line
             self._bars.stop()
 
@@ -72,6 +78,8 @@ class ProgressBar:
             left = (progress.seconds - self._first[0]) * (1.0 - share) / share
             status += f", {left:.0f} s left"
         self._bars.update(self._task, completed=share, status=status)
+        if self._cell is not None:
+            self._cell.draw(share, f"{status}, {progress.seconds:.1f} s")
         return False
 
     def _share(self, progress: Progress) -> float:
@@ -84,6 +92,35 @@ class ProgressBar:
             self._first = (progress.seconds, max(gap, 2.0 * tol))
         start = self._first[1]
         return min(1.0, max(limits, math.log(start / max(gap, tol)) / math.log(start / tol)))
+
+
+class _NotebookBar:
+    """A bar below a cell of a notebook; it needs IPython alone, no widgets, and is gone at the end."""
+
+    def __init__(self, description: str):
+        self._description, self._next = description, -math.inf
+        self._shown: Any = None  # IPython's handle of what is displayed
+
+    def draw(self, share: float, status: str) -> None:
+        """Draw the bar anew, ten times a second at most."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + 0.1
+        text = html.escape(f"{self._description} {status}")
+        self._show(f'<progress value="{share:.3f}" max="1"></progress> <code>{text}</code>')
+
+    def clear(self) -> None:
+        """Leave an empty line."""
+        if self._shown is not None:
+            self._show("")
+
+    def _show(self, content: str) -> None:
+        from IPython.display import HTML, display
+
+        if self._shown is None:
+            self._shown = display(HTML(content), display_id=True)
+        else:
+            self._shown.update(HTML(content))
 
 
 class EarlyStopping:

@@ -289,6 +289,11 @@ def path(
     -------
     RegularizationPath
         Its models are for rows in memory.
+
+    Examples
+    --------
+    >>> from maxmargin.dask import path
+    >>> best = path(X, y, Cs=[0.01, 1.0, 100.0])  # dask arrays, on the default client    # doctest: +SKIP
     """
     bias = options.get("intercept_scaling", 1.0) if options.get("fit_intercept", True) else 0.0
     source, labels, weight = _data_on_cluster(client, X, y, sample_weight, bias)
