@@ -93,7 +93,7 @@ html_favicon = "_static/mark.svg"
 html_logo = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "start": [], "benchmarks": [], "changelog": [], "theory": []}
+html_sidebars = {"index": [], "start": [], "benchmarks": [], "claims": [], "changelog": [], "theory": []}
 html_theme_options = {
     "logo": {"text": "maxmargin"},
     "show_toc_level": 2,

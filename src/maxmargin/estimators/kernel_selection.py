@@ -2,8 +2,8 @@
 
 What folds and values of C have in common is shared where it was measured to pay (ijcnn1, a9a, phishing and mnist, 3000
 to 12,000 rows). A fit with another C begins at the coefficients of the one before: up to two thirds of the time are
-saved at C = 1000, nothing below 100. A kernel matrix that is kept for all of them is not worth its memory: fetching its values takes as
-long as computing them, and up to three times as long if the rows are short.
+saved at C = 1000, nothing below 100. A kernel matrix that is kept for all of them is not worth its memory: fetching its
+values takes as long as computing them, and up to three times as long if the rows are short.
 """
 
 from __future__ import annotations
