@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from maxmargin._jit import DENSE_MATH, compiled, compiled_lean, generic, prefetch
-from maxmargin.data.rows import CSR, Array, Dense, Rows
+from maxmargin.data.rows import CSR, Array, Dense, Rows, row_size
 from maxmargin.losses import (
     Huber,
     Logistic,
@@ -213,34 +213,19 @@ def _(columns, j):
 
 
 @generic
-def _span(columns, j):
-    """Where the values of column j begin and end."""
-    raise TypeError(f"not a storage: {type(columns).__name__}")
-
-
-@_span.register(Dense)
-def _(columns, j):
-    return 0, columns.values.shape[1]
-
-
-@_span.register(CSR)
-def _(columns, j):
-    return np.uint64(columns.indptr[j]), np.uint64(columns.indptr[j + 1])
-
-
-@generic
-def _entry(columns, j, p):
-    """The row and the value of entry p, in the span of column j."""
+def _entry(columns, j, k):
+    """The row and the value of entry k of column j."""
     raise TypeError(f"not a storage: {type(columns).__name__}")
 
 
 @_entry.register(Dense)
-def _(columns, j, p):
-    return p, np.float64(columns.values[j, p])
+def _(columns, j, k):
+    return k, np.float64(columns.values[j, k])
 
 
 @_entry.register(CSR)
-def _(columns, j, p):
+def _(columns, j, k):
+    p = np.uint64(columns.indptr[j]) + np.uint64(k)
     return np.uint64(columns.indices[p]), np.float64(columns.data[p])
 
 
@@ -254,21 +239,20 @@ def _for_both_storages(kernel: F) -> F:
 
 @_for_both_storages
 def _column_size(columns, j, signed_cost):
-    begin, end = _span(columns, j)
     total, largest = 0.0, 0.0
-    for p in range(begin, end):
-        i, x = _entry(columns, j, p)
-        total += abs(signed_cost[i]) * x * x
-        largest = max(largest, abs(x))
+    for k in range(row_size(columns, j)):
+        i, x = _entry(columns, j, k)
+        size = abs(x)
+        total += abs(signed_cost[i]) * size * size
+        largest = max(largest, size)
     return total, largest
 
 
 @_for_both_storages
 def _derivatives(columns, j, data, slope):
-    begin, end = _span(columns, j)
     G, H = 0.0, 0.0
-    for p in range(begin, end):
-        i, x = _entry(columns, j, p)
+    for k in range(row_size(columns, j)):
+        i, x = _entry(columns, j, k)
         C = data.signed_cost[i]
         G += C * slope[i] * x
         H += abs(C) * curvature(data.loss, slope[i]) * x * x
@@ -277,10 +261,9 @@ def _derivatives(columns, j, data, slope):
 
 @_for_both_storages
 def _change(columns, j, data, here, step):
-    begin, end = _span(columns, j)
     total, size = 0.0, 0.0
-    for p in range(begin, end):
-        i, x = _entry(columns, j, p)
+    for k in range(row_size(columns, j)):
+        i, x = _entry(columns, j, k)
         C = data.signed_cost[i]
         part = abs(C) * difference(data.loss, here.t[i], here.slope[i], signed_step(step, C) * x)
         total += part
@@ -306,10 +289,10 @@ def change(data, here, j, step):
 def move(data, here, j, step):
     """Take a step in w_j, and bring t and phi'(t) up to date."""
     here.w[j] += step
-    begin, end = _span(data.columns, j)
-    for p in range(begin, end):
-        i, x = _entry(data.columns, j, p)
-        here.t[i] += signed_step(step * unit_of(data, j), data.signed_cost[i]) * x
+    dz = step * unit_of(data, j)
+    for k in range(row_size(data.columns, j)):
+        i, x = _entry(data.columns, j, k)
+        here.t[i] += signed_step(dz, data.signed_cost[i]) * x
         here.slope[i] = derivative(data.loss, here.t[i])
 
 
