@@ -171,6 +171,16 @@ def test_a_solver_that_believes_too_soon_is_not_called_for_every_small_sweep(mon
     assert len(calls) <= 3 * len(result.history["passes"])
 
 
+def test_a_method_may_give_up_when_its_belief_was_wrong():
+    class Hopeless(Halving):
+        def reconsider(self, problem, state, goal, certificate):
+            raise base.GaveUp("there is nothing left to try")
+
+    result = run(Hopeless(believes=True), PROBLEM, tol=1e-3)
+    assert (result.stop_reason, result.passes) == ("stalled", 1.0)
+    assert result.detail == "there is nothing left to try"
+
+
 def test_certificates_of_a_solver_that_believes_nothing_are_rare_but_made():
     solver = Halving()
     result = run(solver, PROBLEM, tol=0.0, max_iter=200)

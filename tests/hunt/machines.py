@@ -101,11 +101,20 @@ def _solve(case: Case, problem: Any, K: Any, digits: float, is_usual: bool) -> N
         case.check(off <= 1e-8 * max(1e-300, np.abs(beta).sum()), f"{what}: coefficients sum up to {beta.sum()}")
         primal, dual = _objectives(problem, K, beta, b)
         total = np.abs(beta).sum()
-        slack = digits * total * (total + problem.cost.sum()) + 1e-11 * abs(primal) + 0.01 * claimed.gap
+        slack = digits * total * total + 1e-11 * abs(primal) + 0.01 * claimed.gap
+        slack += _rounding_of_losses(problem, digits * total + 1e-15 * (abs(b) + np.abs(problem.y).max()), primal)
         case.check(primal - dual <= claimed.gap + slack, f"{what}: the gap is {primal - dual}, not {claimed.gap}")
         case.check(abs(primal - claimed.primal) <= slack + claimed.gap, f"{what}: P = {primal}, not {claimed.primal}")
         lowest, bound = min(lowest, primal), max(bound, np.longdouble(claimed.dual) - slack)
     case.check(bound <= lowest + 1e-11 * abs(lowest), f"{tried}: a bound of {bound} was proven, but P = {lowest}")
+
+
+def _rounding_of_losses(problem: Any, margin: Any, primal: Any) -> Any:
+    """By how much the sum of losses may be off if each margin is: that of squares by Cauchy and Schwarz."""
+    cost = problem.cost.sum()
+    if isinstance(problem.loss, losses.Hinge | losses.EpsilonInsensitive):
+        return cost * margin
+    return 2 * margin * np.sqrt(cost * abs(primal)) + cost * margin**2
 
 
 def _estimate(case: Case, problem: Any, rows: Any, options: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from scipy.sparse import csr_matrix
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from maxmargin.problem.duplicates import merge_duplicates
+from maxmargin.problem.kernel_problem import KernelProblem
 from maxmargin.solvers import kernel
 from maxmargin.solvers.kernel.block_smo import BlockSMO
 
@@ -273,3 +274,12 @@ def test_errors_name_what_is_wrong():
         type(machine("svc", X, y)).one_class(X, 0.0)
     with pytest.raises(ValueError, match="cannot start at 3 coefficients"):
         kernel.solve(machine("svc", X, y), "smo", start=np.zeros(3))
+
+
+@pytest.mark.parametrize("solver", ["smo", "svmlight"])
+def test_rows_so_long_that_the_first_outputs_are_rounded_are_no_error(solver):
+    """Outputs of 1e16 have no digits for the first level of violations: that is no reason to give up at the start."""
+    X = np.random.default_rng(0).normal(size=(10, 3)) * 1e8
+    result = kernel.solve(KernelProblem.one_class(X, 0.5, "linear"), solver, tol=1e-2, max_iter=200)
+    assert np.isfinite(result.w).all()
+    assert result.stop_reason in ("converged", "stalled", "max_iter")

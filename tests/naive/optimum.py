@@ -55,6 +55,7 @@ def optimum(X, y, cost, loss, penalty="l2", free_intercept=False):
         found = _proven(X, y, cost, loss, penalty, free_intercept, program.w(v), alpha)
         if best is None or abs(found.primal - found.dual) < abs(best.primal - best.dual):
             best = found
+    assert best is not None, "the oracle is at fault: it has not made a step"
     gap = best.primal - best.dual
     assert abs(gap) <= PRECISION * best.primal, f"the oracle is at fault: its gap is {gap:.2g} of {best.primal:.6g}"
     return best

@@ -39,7 +39,7 @@ _LEAST_BETWEEN = 1.0  # passes before the solver's belief counts again, after it
 
 
 class GaveUp(Exception):
-    """Raised by `update` when the method cannot go on from its state; the run ends there, as "stalled"."""
+    """Raised by `update` or `reconsider` when a method cannot go on from its state; the run ends there, as "stalled"."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,10 @@ class _Loop:
                 elif self.give_up is not None and self.give_up(self.history):
                     reason = "stalled"
                 elif self.certificate is not None:
-                    self.state = solver.reconsider(problem, self.state, goal, self.certificate)
+                    try:
+                        self.state = solver.reconsider(problem, self.state, goal, self.certificate)
+                    except GaveUp as why:
+                        reason, self.detail = "stalled", str(why)
             progress = Progress(problem, solver, self.state, self.seconds, report, self.certificate, goal, max_time)
             answers = [callback(progress) for callback in callbacks]  # every one of them is called
             reason = reason or self._limit(report, max_time, interrupt) or ("callback" if any(answers) else None)
