@@ -29,13 +29,13 @@ def in_blocks(X, storage="dense"):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("sweeps", [1, 3])
-def test_every_outer_iteration_is_that_of_a_naive_version(loss, sweeps):
+@pytest.mark.parametrize(("sweeps", "at_once"), [(1, 1), (1, 2), (1, 4), (3, 1), (2, 3)])
+def test_every_outer_iteration_is_that_of_a_naive_version(loss, sweeps, at_once):
     X, y, weight = sample(loss)
     problem = Problem(in_blocks(X), y, 0.7, loss, sample_weight=weight)
-    oracle = naive.block_cd(X, y, problem.cost, problem.loss, seed=5, borders=BORDERS, sweeps=sweeps)
+    oracle = naive.block_cd(X, y, problem.cost, problem.loss, seed=5, borders=BORDERS, sweeps=sweeps, at_once=at_once)
     for passes, (w, alpha) in enumerate(itertools.islice(oracle, 5), start=1):
-        result = solve(problem, BlockCD(sweeps=sweeps), tol=0.0, max_iter=passes, seed=5)
+        result = solve(problem, BlockCD(sweeps, at_once), tol=0.0, max_iter=passes, seed=5)
         np.testing.assert_allclose(result.w, w, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(result.alpha, alpha, rtol=1e-9, atol=1e-10)
 
@@ -49,18 +49,36 @@ def test_the_optimum_is_that_of_all_rows_at_once(storage):
     assert found.certificate.primal == pytest.approx(expected.certificate.primal, rel=3e-7)
 
 
-def test_on_disk_it_has_the_bits_of_memory(tmp_path):
+@pytest.mark.parametrize(("at_once", "memory"), [(1, 2000), (2, 2000), (1, 10**6), (None, 10**6)])
+def test_on_disk_it_has_the_bits_of_memory(tmp_path, at_once, memory):
     X, y, _ = sample()
-    store = maxmargin.pack(samples.csr(X), tmp_path / "s", y=y, block_size=2000)
+    maxmargin.pack(samples.csr(X), tmp_path / "s", y=y, block_size=2000)
+    store = maxmargin.open_store(tmp_path / "s", memory=memory)
     assert store.n_blocks >= 3
     parts = tuple(as_rows(samples.csr(X[a:b]), 1.0)[0] for a, b in itertools.pairwise(store.first_rows))
     found = [
-        solve(Problem(source, y, 0.7, "hinge"), "block_cd", tol=1e-6) for source in (InMemory(parts), store.source(1.0))
+        solve(Problem(source, y, 0.7, "hinge"), BlockCD(at_once=at_once), tol=1e-6)
+        for source in (InMemory(parts), store.source(1.0))
     ]
     assert found[0].w.tobytes() == found[1].w.tobytes()
     assert found[0].certificate == found[1].certificate
-    model = LinearSVC(loss="hinge", solver="block_cd", C=0.7, tol=1e-6).fit(store)
+    model = LinearSVC(loss="hinge", solver=BlockCD(at_once=at_once), C=0.7, tol=1e-6).fit(store)
     assert model.certificate_ == found[0].certificate
+
+
+def test_with_little_memory_it_loads_what_is_active_and_finds_the_same_optimum(tmp_path):
+    X, y, _ = sample(n_rows=400)
+    weight = np.ones(400)
+    maxmargin.pack(X, tmp_path / "s", y=y, block_size=2000)
+    expected = solve(Problem(X, y, 0.7, "hinge", sample_weight=weight, bias=1.0), "dual_cd", tol=1e-8)
+    read = []
+    for memory in (1000, 30_000, 10**6):
+        source = maxmargin.open_store(tmp_path / "s", memory=memory).source(1.0)
+        found = solve(Problem(source, y, 0.7, "hinge"), "block_cd", tol=1e-8)
+        assert found.certificate.primal == pytest.approx(expected.certificate.primal, rel=3e-8)
+        assert source.memory.pages.n_kept <= max(memory, 1000)
+        read.append(source.memory.packed.n_read)
+    assert read[0] > read[1] > read[2]
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
@@ -71,6 +89,8 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     assert solve(problem, "block_cd", tol=1e-8, checkpoint=tmp_path / "state").w.tobytes() == whole.w.tobytes()
 
 
-def test_bad_sweeps():
+def test_bad_parameters():
     with pytest.raises(ValueError, match="sweeps must be at least 1"):
         BlockCD(sweeps=0)
+    with pytest.raises(ValueError, match="at_once must be at least 1"):
+        BlockCD(at_once=0)

@@ -11,6 +11,7 @@ have one entry more when `bias` is not zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -286,6 +287,20 @@ def take(rows: Rows, chosen: Array) -> Rows:
     where = np.repeat(rows.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
     data, indices = _read_only(rows.data[where]), _read_only(rows.indices[where])
     return CSR(data, indices, _read_only(indptr), rows.n_features, rows.bias)
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Rows, one part below the other; a single part is not copied."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if isinstance(first, Dense):
+        return Dense(_read_only(np.concatenate([part[0] for part in parts])), first.bias)
+    data = np.concatenate([part.data[part.indptr[0] : part.indptr[-1]] for part in parts])  # type: ignore[union-attr]
+    indices = np.concatenate([part.indices[part.indptr[0] : part.indptr[-1]] for part in parts])  # type: ignore[union-attr]
+    lengths = np.concatenate([np.diff(part.indptr) for part in parts])  # type: ignore[union-attr]
+    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(first.indptr.dtype)
+    return CSR(_read_only(data), _read_only(indices), _read_only(indptr), first.n_features, first.bias)
 
 
 def between(rows: Rows, begin: int, end: int) -> Rows:

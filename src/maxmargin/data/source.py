@@ -49,7 +49,7 @@ from maxmargin.data.cuts import (
     size_of,
     vector_spans,
 )
-from maxmargin.data.rows import Array, Dense, Rows, n_features, n_rows, n_stored
+from maxmargin.data.rows import Array, Dense, Rows, joined, n_features, n_rows, n_stored
 from maxmargin.parallel import map_ordered
 
 RowVector = Any  # an array with an entry (or a line) for each row
@@ -183,6 +183,22 @@ class Source:
     def block(self, partition: int) -> tuple[int, int, Rows]:
         """The first row of a partition, the one behind its last, and its rows, in memory."""
         raise ValueError("the rows are not to be had in one place; only passes over them can be made")
+
+    def borders(self, partition: int) -> tuple[int, int]:
+        """The first row of a partition, and the one behind its last."""
+        sizes = self._partition_sizes()
+        first = sum(n for n, _ in sizes[:partition])
+        return first, first + sizes[partition][0]
+
+    @property
+    def room(self) -> float:
+        """Bytes of rows that `some_rows` may hold in memory."""
+        return float(np.inf)
+
+    def some_rows(self, partitions: Sequence[int], chosen: Array) -> tuple[Rows, Array]:
+        """Rows of some partitions, those chosen among them, in memory; and their numbers, in ascending order."""
+        parts = [self.block(partition) for partition in sorted(partitions)]
+        return joined([rows for *_, rows in parts]), np.concatenate([np.arange(a, b) for a, b, _ in parts])
 
     def of_partitions(self, function: Callable[[Any], Any]) -> list[Any]:
         """What a function says of the matrix of each partition."""
@@ -383,8 +399,7 @@ class InMemory(Source):
 
     def block(self, partition: int) -> tuple[int, int, Rows]:
         """The first row of a partition, the one behind its last, and its rows."""
-        first = sum(map(n_rows, self.partitions[:partition]))
-        return first, first + n_rows(self.partitions[partition]), self.partitions[partition]
+        return (*self.borders(partition), self.partitions[partition])
 
     def _partition_sizes(self) -> list[tuple[int, int]]:
         return [(n_rows(rows), n_stored(rows)) for rows in self.partitions]

@@ -41,9 +41,10 @@ class Pages:
 
     def __init__(self, reader: Reader, budget: int):
         self.reader, self.budget = reader, budget
-        self.n_kept = 0  # bytes
+        self.n_kept = 0  # bytes, those set aside included
         self.n_read = 0  # bytes so far that were not kept
-        self._kept: dict[tuple[int, int], Rows] = {}
+        self._set_aside = 0  # bytes of the budget that are not for pages
+        self._kept: dict[tuple[int, int], tuple[Rows, int]] = {}  # with their bytes
         self._buffers: list[Array] = []
         self._lock = threading.Lock()
         self._drops = reader.index.n_bytes - budget > _available_memory()
@@ -60,10 +61,10 @@ class Pages:
     def get(self, page: StoredSpan, opened: Opened) -> Rows:
         """The rows of a page, without a bias; those that are not kept are valid until the next call."""
         key = page.block, page.begin
-        rows = self._kept.get(key)
-        if rows is not None:
+        kept = self._kept.get(key)
+        if kept is not None:
             self.reader.verify(page.block)
-            return rows
+            return kept[0]
         with self._lock:
             keeps = self.n_kept + page.n_bytes <= self.budget
             self.n_kept += page.n_bytes if keeps else 0
@@ -84,8 +85,25 @@ class Pages:
             raise
         if self._drops:
             self.reader.drop(page)
-        self._kept[key] = rows  # two threads may have read it at a time: the later one counts
+        self._kept[key] = rows, page.n_bytes  # two threads may have read it at a time: the later one counts
         return rows
+
+    def set_aside(self, n_bytes: int) -> bool:
+        """Use part of the budget for something else than pages, which give way; False if there is not so much."""
+        with self._lock:
+            if self._set_aside + n_bytes > self.budget:
+                return False
+            self._set_aside += n_bytes
+            self.n_kept += n_bytes
+            while self.n_kept > self.budget:
+                self.n_kept -= self._kept.popitem()[1][1]
+            return True
+
+    def give_back(self, n_bytes: int) -> None:
+        """What was set aside is for pages again."""
+        with self._lock:
+            self._set_aside -= n_bytes
+            self.n_kept -= n_bytes
 
     def take_buffer(self, n_bytes: int) -> Array:
         """A buffer that nobody uses."""

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin.data.cuts import Span, parts_of_pages
-from maxmargin.data.rows import Array, Rows
+from maxmargin.data.rows import Array, Rows, take
 from maxmargin.data.scratch import Scratch
 from maxmargin.data.source import RowVector, Source
+from maxmargin.data.store.packed import Packed
 from maxmargin.data.store.pages import Pages, Part, read_only
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Memory:
         for_vectors = min(store.memory // 2, _VECTORS * 8 * store.n_rows)
         self.scratch = Scratch(for_vectors, _scratch_folder(store.path))
         self.pages = Pages(store.reader, store.memory - for_vectors)
+        self.packed = Packed(self.pages)
 
 
 def _scratch_folder(path: os.PathLike[str]) -> str:
@@ -124,6 +126,28 @@ class StoreSource(Source):
             end=pages[-1].end, last_value=pages[-1].last_value, n_bytes=sum(page.n_bytes for page in pages)
         )
         return first, last, read_only(self.store.reader.rows(whole, None, self.bias))
+
+    def borders(self, partition: int) -> tuple[int, int]:
+        """The first row of a block, and the one behind its last."""
+        return self.store.first_rows[partition], self.store.first_rows[partition + 1]
+
+    @property
+    def room(self) -> float:
+        """Bytes of rows that `some_rows` may hold in memory: half of what there is, since they are copied together."""
+        return self.memory.pages.budget / 2
+
+    def some_rows(self, partitions: Sequence[int], chosen: Array) -> tuple[Rows, Array]:
+        """Rows of some blocks, those chosen among them: in memory from the last time, or read from the disk."""
+        rows, numbers = self.memory.packed.get(chosen, lambda: self._read_chosen(sorted(partitions), chosen))
+        return rows._replace(bias=self.bias), numbers
+
+    def _read_chosen(self, partitions: Sequence[int], chosen: Array) -> Iterator[Rows]:
+        with self._opened() as rows_of:
+            for partition in partitions:
+                for begin, end, part in self._spans(partition, 0):
+                    some = chosen[np.searchsorted(chosen, begin) : np.searchsorted(chosen, end)] - begin
+                    if len(some):
+                        yield take(rows_of(part), some)
 
     # ------------------------------------------------------------ for passes
 

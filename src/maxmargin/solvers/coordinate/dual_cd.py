@@ -50,8 +50,8 @@ from maxmargin.solvers.coordinate.sweep import (
 )
 from maxmargin.solvers.visits import LOOKAHEAD, draw, examples, prefetch_example, rows_with_cost
 
-_EAGERNESS, _COARSE_EAGERNESS = 0.5, 0.05  # of shrinking, to begin with: see above
-_COARSE = 1e-4  # a relative gap
+EAGERNESS, COARSE_EAGERNESS = 0.5, 0.05  # of shrinking, to begin with: see above
+COARSE = 1e-4  # a relative gap
 _BLOCK = 1 << 22  # stored values that one update walks over: about 10 ms
 
 
@@ -134,13 +134,13 @@ class DualCD(Solver):
             alpha = problem.dual_point(start.w) if known is None else problem.feasible(known)
             w, dual = problem.weights(alpha), problem.dual(alpha)
         order = rows_with_cost(problem)
-        return DualCDState(w, alpha, order, new_rng(seed), no_sweep(len(order)), dual, self.threshold or _EAGERNESS)
+        return DualCDState(w, alpha, order, new_rng(seed), no_sweep(len(order)), dual, self.threshold or EAGERNESS)
 
     def update(self, problem: Problem, state: DualCDState, goal: Goal) -> DualCDState:
         """Sweep over the active set, for a block of work or until the goal seems reached."""
         is_first = state.sweep.visits == 0 and self.threshold is None
-        if is_first and goal.tol >= _COARSE and problem.n_rows > problem.n_weights:
-            state = state._replace(eagerness=_COARSE_EAGERNESS)
+        if is_first and goal.tol >= COARSE and problem.n_rows > problem.n_weights:
+            state = state._replace(eagerness=COARSE_EAGERNESS)
         draws = self.order == "online"
         rules = Rules(self.shrinking and not draws, self.order == "permutation", draws, goal.tol, self.epsilon)
         rows = rows_with_cost(problem) if draws else state.order
@@ -199,11 +199,11 @@ def _with_all_rows(problem: Problem, state: DualCDState) -> DualCDState:
 
 
 def _believes(state: DualCDState, goal: Goal) -> bool:
-    return bool(state.sweep.is_over and _seems_done(state.sweep, state.dual, goal.tol))
+    return bool(state.sweep.is_over and seems_done(state.sweep, state.dual, goal.tol))
 
 
 @compiled
-def _seems_done(s, dual, tol):
+def seems_done(s, dual, tol):
     """Whether the gap that the next sweep would find meets the tolerance."""
     gap = predicted_gap(s)
     return s.n_kept == 0 or (gap < np.inf and gap <= tol * (dual + gap))
@@ -224,8 +224,8 @@ def _sweeps(data, rows, state, rules, max_visits, work):
             M_bar = state.eagerness * s.M if s.M > 0.0 else np.inf
             m_bar = state.eagerness * s.m if s.m < 0.0 else -np.inf
             s = next_sweep(s, M_bar, m_bar, -np.inf)
-        s, dual, work = _steps(data, state, s, dual, rules.shrinks, max_visits, work)
-        if s.position >= s.n_active and (s.M - s.m < rules.epsilon or _seems_done(s, dual, rules.tol)):
+        s, dual, work = visit_rows(data, state, s, dual, rules.shrinks, max_visits, work)
+        if s.position >= s.n_active and (s.M - s.m < rules.epsilon or seems_done(s, dual, rules.tol)):
             break
     return s, dual
 
@@ -242,7 +242,7 @@ def _select(data, w, alpha, order, M, m):
         C = data.cost[i]
         t = argument(data.loss, row_dot(data.rows, i, w), data.y[i])
         G = t - form.linear + form.curvature / C * alpha[i]
-        can_shrink, pg = _optimality(form, alpha[i], C, G, M_bar, m_bar)
+        can_shrink, pg = optimality(form, alpha[i], C, G, M_bar, m_bar)
         if not can_shrink:
             M, m = max(M, pg), min(m, pg)
             order[n] = i
@@ -251,7 +251,7 @@ def _select(data, w, alpha, order, M, m):
 
 
 @compiled
-def _optimality(form, a, C, G, M_bar, m_bar):
+def optimality(form, a, C, G, M_bar, m_bar):
     """Whether a row may be shrunk (16), and its projected gradient (8)."""
     lower, upper = form.lower * C, form.upper * C
     right = G + form.epsilon if a >= 0.0 else G - form.epsilon  # one-sided derivatives: they differ at the kink
@@ -266,7 +266,7 @@ def _optimality(form, a, C, G, M_bar, m_bar):
 
 
 @compiled_lean
-def _steps(data, state, s, dual, shrinks, max_visits, work):
+def visit_rows(data, state, s, dual, shrinks, max_visits, work):
     """Algorithm 1's inner loop: one-variable steps to the end of the sweep or of a limit."""
     rows, y, cost, norms2, loss = data
     w, alpha, order = state.w, state.alpha, state.order
@@ -288,7 +288,7 @@ def _steps(data, state, s, dual, shrinks, max_visits, work):
         t = argument(loss, row_dot(rows, i, w), y[i])
         gap += slack(loss, t, a, C)
         G = t - form.linear + D * a  # (12)
-        can_shrink, pg = _optimality(form, a, C, G, s.M_bar, s.m_bar)
+        can_shrink, pg = optimality(form, a, C, G, s.M_bar, s.m_bar)
         if shrinks and can_shrink:
             continue
         order[n_kept] = i
