@@ -61,6 +61,24 @@ def test_probabilities_come_back(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "m").predict_proba(X), model.predict_proba(X))
 
 
+@every_case
+def test_a_precomputed_kernel_is_its_support_vectors_places(kind, classes, tmp_path):
+    X, y = data(kind, classes)
+    K = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    model = kind(kernel="precomputed", tol=1e-6).fit(K, y)
+    model.save(tmp_path / "m")
+    back, bare = load(tmp_path / "m"), open_model(tmp_path / "m")
+    assert back.get_params() == model.get_params()
+    assert back.certificate_ == model.certificate_
+    np.testing.assert_array_equal(back.support_, model.support_)
+    new = K[:7] + 0.01
+    for some in (back, bare):
+        np.testing.assert_array_equal(some.predict(new), model.predict(new))
+        np.testing.assert_allclose(values(some, new), values(model, new), atol=1e-12)
+    with pytest.raises(ValueError, match="90"):
+        back.predict(K[:, :50])
+
+
 def test_what_a_file_cannot_hold_is_refused(tmp_path):
     X, y = data(SVC, 2)
     for options, match in (
@@ -69,8 +87,6 @@ def test_what_a_file_cannot_hold_is_refused(tmp_path):
     ):
         with pytest.raises(TypeError, match=match):
             SVC(**options).fit(X, y).save(tmp_path / "m")
-    with pytest.raises(TypeError, match="precomputed"):
-        SVC(kernel="precomputed").fit(X @ X.T, y).save(tmp_path / "m")
     with pytest.raises(ValueError, match="no form in LIBSVM"):
         SVC(kernel="precomputed").fit(X @ X.T, y).export_libsvm(tmp_path / "m")
     with pytest.raises(ValueError, match="against the rest"):

@@ -125,9 +125,12 @@ def kernel_parts(kind: str, tree: dict[str, Any]) -> Expansion:
     classes, vectors = classes_of(kind, tree), tree["support_vectors"]
     vectors = _sparse(**vectors) if isinstance(vectors, dict) else vectors
     coefficients, intercept, n_support = tree["dual_coef"], tree["intercept"], tree.get("n_support")
-    if type(tree["kernel"]) not in kernels.TAGS:
+    is_given = tree["kernel"] == "precomputed"
+    if is_given:
+        _check_places(tree, vectors.shape[0])
+    elif type(tree["kernel"]) not in kernels.TAGS:
         raise ValueError("there is no kernel")
-    if vectors.ndim != 2 or not vectors.shape[1]:
+    if vectors.ndim != 2 or (not vectors.shape[1] and not is_given):
         raise ValueError(f"support vectors of shape {vectors.shape}")
     n, n_rows, n_values = vectors.shape[0], n_outputs_of(classes), n_outputs_of(classes)
     if n_support is not None:
@@ -142,6 +145,15 @@ def kernel_parts(kind: str, tree: dict[str, Any]) -> Expansion:
     _check_numbers("coefficients", coefficients, intercept)
     _check_numbers("support vectors", getattr(vectors, "data", vectors) if hasattr(vectors, "tocsr") else vectors)
     return Expansion(classes, tree["kernel"], vectors, coefficients, intercept, n_support)
+
+
+def _check_places(tree: dict[str, Any], n: int) -> None:
+    """Of a precomputed kernel: which of the rows of `fit` are support vectors."""
+    support, shape = tree["support"], tree["shape_fit"]
+    if support.shape != (n,) or support.dtype.kind != "i" or shape.shape != (2,) or shape[0] != shape[1]:
+        raise ValueError(f"{support.shape} support vectors of a kernel matrix {shape}")
+    if n and not (support.min() >= 0 and support.max() < shape[1]):
+        raise ValueError(f"a support vector outside of a kernel matrix of {shape[1]} rows")
 
 
 def _sparse(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray) -> Any:

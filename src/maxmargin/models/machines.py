@@ -16,18 +16,20 @@ def tree_of(estimator: Any) -> dict[str, Any]:
     Raises
     ------
     TypeError
-        If its kernel is given by the user, or its features are random: a file cannot hold that.
+        If its kernel is a function of the user's, or its features are random: a file cannot hold that.
     """
-    if not isinstance(estimator.kernel_, kernels.TAGS):
-        what = "precomputed" if isinstance(estimator.kernel_, str) else "a function"
-        raise TypeError(f"a kernel that is {what} cannot be saved; give its name and parameters")
+    if not isinstance(estimator.kernel_, (str, *kernels.TAGS)):
+        raise TypeError(
+            "a kernel that is a function cannot be saved: a file holds numbers, not code. Give the name of a kernel, "
+            'or take kernel="precomputed" and call the function yourself'
+        )
     if estimator._fourier is not None:
         raise TypeError('a model of solver="fourier" cannot be saved: take solver="nystroem" or "auto"')
     coefficients = estimator.dual_coef_
     tree: dict[str, Any] = {
         "kernel": estimator.kernel_,
         "support": estimator.support_,
-        "support_vectors": _vectors(estimator.support_vectors_),
+        "support_vectors": _vectors(estimator),
         "dual_coef": coefficients.toarray() if hasattr(coefficients, "toarray") else coefficients,
         "intercept": estimator.intercept_,
         "shape_fit": np.array(estimator.shape_fit_, dtype=np.int64),
@@ -50,7 +52,10 @@ def tree_of(estimator: Any) -> dict[str, Any]:
     return tree
 
 
-def _vectors(vectors: Any) -> Any:
+def _vectors(estimator: Any) -> Any:
+    vectors = estimator.support_vectors_
+    if estimator.kernel_ == "precomputed":  # their places stand for them; they are columns of what `predict` is given
+        return np.zeros((len(estimator.support_), 0))
     if not hasattr(vectors, "tocsr"):
         return np.ascontiguousarray(vectors)
     parts = {"data": vectors.data, "indices": vectors.indices, "indptr": vectors.indptr}
@@ -62,6 +67,9 @@ def restore(estimator: Any, tree: dict[str, Any]) -> None:
     kind = type(estimator).__name__
     parts = contents.kernel_parts(kind, tree)
     n, n_features = parts.vectors.shape
+    vectors = parts.vectors
+    if parts.kernel == "precomputed":
+        n_features, vectors, estimator._fit_rows = int(tree["shape_fit"][1]), np.empty((0, 0)), None
     estimator.kernel_, estimator.n_features_in_, estimator._fourier = parts.kernel, n_features, None
     estimator.intercept_ = np.array(parts.intercept)
     support = tree.get("support", np.zeros(0, np.int32))  # LIBSVM does not say which rows they were
@@ -71,7 +79,7 @@ def restore(estimator: Any, tree: dict[str, Any]) -> None:
         sizes = np.array([first, n - first] if parts.classes is not None else [n])
     if sizes.sum() != n or len(support) not in (0, n):
         raise ValueError(f"{len(support)} rows and counts {sizes.tolist()} do not fit {n} support vectors")
-    estimator._set_machine(parts.vectors, parts.coefficients, np.asarray(support, np.int32), np.array(sizes, np.int32))
+    estimator._set_machine(vectors, parts.coefficients, np.asarray(support, np.int32), np.array(sizes, np.int32))
     estimator.shape_fit_ = tuple(int(size) for size in tree.get("shape_fit", (n, n_features)))
     if parts.classes is not None:
         estimator.class_weight_ = np.array(tree.get("class_weight", np.ones(len(parts.classes))))

@@ -90,6 +90,10 @@ class KernelPredictor(Predictor):
         self.dual_coef_, self.intercept_, self.n_support_ = parts.coefficients, parts.intercept, parts.n_support
         self._machine: Machine | None = None
         self._support: Any = None
+        if parts.kernel == "precomputed":
+            self.n_features_in_ = int(content.tree["shape_fit"][1])
+            self._machine = GivenMachine(parts, content.tree["support"])
+            return
         if content.kind != "BudgetSVC":
             self._machine = Machine(parts)
             return
@@ -141,6 +145,23 @@ class Machine:
     def outputs(self, rows: Any) -> np.ndarray:
         """Values without intercepts."""
         each = [part.outputs(rows) for part in self.parts]
+        return each[0] if len(each) == 1 else pair_outputs(each)
+
+
+class GivenMachine(Machine):
+    """The same of kernel values that are given: rows have them with all rows of the training."""
+
+    def __init__(self, parts: contents.Expansion, support: np.ndarray):
+        ends = np.array([len(support)]) if parts.n_support is None else np.cumsum(parts.n_support)
+        groups = [slice(begin, end) for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist())]
+        self.places = [(support[g], parts.coefficients[:, g]) for g in groups]
+
+    def outputs(self, rows: Any) -> np.ndarray:
+        """Values without intercepts."""
+        from maxmargin.data.rows import as_dense
+
+        values = as_dense(rows)
+        each = [values[:, support] @ coefficients.T for support, coefficients in self.places]
         return each[0] if len(each) == 1 else pair_outputs(each)
 
 
