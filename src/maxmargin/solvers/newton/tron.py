@@ -9,8 +9,7 @@ I + sum_i D_i x_i x_i',  D_i = C_i phi''(t_i). There are three ways to do that a
   Keerthi: Trust region Newton method for large-scale logistic regression, JMLR 2008, algorithms 1 and 2.
 * "line_search": conjugate gradients with a preconditioner, then a search along s. Galli, Lin: A study on truncated
   Newton methods for linear classification, IEEE TNNLS 2022: what LIBLINEAR moved to.
-* "cholesky": H as a matrix and s = -H^-1 g, then a search along s. For few features: all of H costs less than the
-  products with it that conjugate gradients need, and a step is exact however badly the features are scaled.
+* "cholesky": H as a matrix and s = -H^-1 g, exact, then a search along s. For few features.
 
 Paper -> code: Delta -> radius, sigma, eta, xi as they are, the model's residual -> r, direction -> p, M -> M.
 
@@ -19,8 +18,7 @@ What differs from the papers, and why:
 * The stop is the certified gap, 1/2 |g|^2. It also tells conjugate gradients what the last step needs.
 * The search. The point w + s is evaluated at once, with its gradient, which is what most steps need. If it will not
   do, its x_i's are known, and the best step along s is found without looking at X again.
-* The preconditioner's diagonal is that of the first step, scaled: it hardly changes, and would take a pass each time.
-* The matrix H is not built anew in each step: only rows whose D_i has changed are added to it or taken away.
+* The preconditioner's diagonal is that of the first step, scaled; of the matrix H, rows whose D_i has changed alone.
 * A free intercept has no entry of its own in the I of H, and P may be flat along it: `_damping` stands in for that
   entry. It vanishes with the gradient, and with it from the last steps.
 
