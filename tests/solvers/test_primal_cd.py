@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import samples
 from naive.primal_cd import primal_cd
+from sklearn.datasets import load_breast_cancer
 
 from maxmargin import Problem, losses, solve
 from maxmargin._jit import JIT_DISABLED
@@ -242,6 +243,50 @@ def test_a_newton_step_is_that_of_plain_numpy(storage, monkeypatch):
     whole = naive.gradient(full, y, problem.cost, SquaredError(), state.w) - state.w
     left = [module.violation(w, g) for w, g in zip(state.w[features], whole[features])]
     assert max(left) <= 0.01 * np.abs(G).max()
+
+
+def test_the_model_is_minimised_where_sweeps_alone_get_nowhere(monkeypatch):
+    """With columns that are nearly one: how far from optimal the answer of the model is, with faces and without."""
+    rng = np.random.default_rng(3)
+    common, target = rng.normal(size=60), rng.normal(size=60)
+    target -= common * (common @ target) / (common @ common)  # what they have in common is of no use
+    A = 300.0 * (common[:, None] + 0.01 * rng.normal(size=(60, 12)))
+    H, weight = A.T @ A, rng.normal(size=12)
+    model = _l1_newton.Model(np.arange(12), np.ones(12), None, H, -10.0 * A.T @ target)
+
+    def left(most_faces):
+        monkeypatch.setattr(_l1_newton, "_MOST_FACES", most_faces)
+        d, work = _l1_newton._minimum(model, np.diag(H).copy(), weight, np.inf)
+        assert work > 0.0
+        return max(module.violation(w, g) for w, g in zip(weight + d, model.G + H @ d))
+
+    assert 10.0 * left(50) < left(0)
+
+
+def test_the_best_point_on_a_face_is_the_best_of_a_fine_grid():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        A, weight = rng.normal(size=(20, 6)), rng.normal(size=6) * (rng.random(6) < 0.8)
+        H, G = A.T @ A, 10.0 * rng.normal(size=6)
+        there = _l1_newton._best_on_face(H, np.zeros(6), weight, np.zeros(6), G)
+
+        def of_model(d, H=H, G=G, weight=weight):
+            return G @ d + 0.5 * d @ H @ d + np.abs(weight + d).sum()
+
+        assert not there[weight == 0.0].any()
+        face = np.flatnonzero(weight)
+        whole = np.zeros(6)
+        whole[face] = np.linalg.solve(H[np.ix_(face, face)], -(G[face] + np.sign(weight[face])))
+        best = min(of_model(step * whole) for step in np.linspace(0.0, 1.0, 2001))
+        assert best - 1e-3 * abs(best) <= of_model(there) <= best + 1e-9 * abs(best)
+
+
+@pytest.mark.parametrize("loss", ["huber", "squared_hinge"])
+def test_unscaled_features_are_no_obstacle(loss):
+    X, y = load_breast_cancer(return_X_y=True)
+    problem = Problem(X, 2.0 * y - 1.0, 100.0, loss, bias=1.0, penalty="l1")
+    result = solve(problem, "auto", tol=1e-3, max_iter=4000)
+    assert result.stop_reason == "converged"
 
 
 def test_newton_steps_are_shortened_until_they_help():
