@@ -1,5 +1,8 @@
 """`LinearSVR`: the optimum of LIBLINEAR's objective, its certificate, scikit-learn's contract."""
 
+import inspect
+
+import docstrings
 import numpy as np
 import pytest
 import samples
@@ -109,3 +112,9 @@ def test_targets_must_be_finite_numbers(data):
         LinearSVR().fit(X, np.where(np.arange(len(y)) == 3, np.nan, y))
     with pytest.raises(ValueError, match="numbers"):
         LinearSVR().fit(X, np.where(y > 0, "high", "low"))
+
+
+def test_docstring_lists_the_parameters_with_their_defaults():
+    documented = docstrings.defaults(LinearSVR)
+    assert documented == LinearSVR().get_params()
+    assert list(documented) == list(inspect.signature(LinearSVR).parameters)

@@ -28,6 +28,12 @@ def test_summary_names_solver_passes_and_certificate(two):
     assert list(summary) == ["classes", "features", "solver", "work", "objective", "certificate", "stopped"]
 
 
+def test_only_the_work_of_several_problems_is_that_of_all_together(two):
+    X, y = load_iris(return_X_y=True)
+    assert "all 3 problems together" in LinearSVC().fit(X, y).summary()["work"]
+    assert "together" not in LinearSVC().fit(*two).summary()["work"]
+
+
 def test_of_several_classes_the_worst_is_told():
     clf = LinearSVC().fit(*load_iris(return_X_y=True))
     worst = max(clf.certificate_, key=lambda each: each.relative_gap)

@@ -39,7 +39,7 @@ _LEAST_BETWEEN = 1.0  # passes before the solver's belief counts again, after it
 
 
 class GaveUp(Exception):
-    """Raised by `update` or `reconsider` when a method cannot go on from its state; the run ends there, as "stalled"."""
+    """Raised by `update` or `reconsider` when a method cannot go on from its state: the run ends, as "stalled"."""
 
 
 @dataclass(frozen=True)
