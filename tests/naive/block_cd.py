@@ -9,7 +9,7 @@ from naive.objectives import CLASSIFICATION
 from naive.random import Xorshift
 
 
-def block_cd(X, y, cost, loss, seed=0, borders=None, sweeps=1, at_once=1):
+def block_cd(X, y, cost, loss, seed=0, borders=None, sweeps=2, at_once=1):
     """Algorithm 1 of Yu et al. (2010); yields w and alpha at the end of the block in which l rows more were visited.
 
     Blocks are the rows between `borders`; `at_once` are loaded at a time and left after `sweeps` sweeps over their
