@@ -1,6 +1,7 @@
 """LinearSVCCV: the same choice as an explicit loop, and scikit-learn's contract."""
 
 import contextlib
+import io
 import warnings
 
 import numpy as np
@@ -19,6 +20,8 @@ from maxmargin.estimators import _folds, selection
 from maxmargin.estimators.selection import LinearSVCCV
 
 CS = [0.001, 0.01, 0.1, 1.0]
+
+CS_OF_BAR = [0.001, 0.1, 1.0]
 
 
 def rows(n=300, n_features=8, n_classes=2, seed=0):
@@ -205,7 +208,7 @@ def test_an_interrupt_leaves_a_usable_model(two, fold, is_caught, monkeypatch):
     whole = LinearSVCCV(CS, cv=4, tol=1e-6).fit(X, y)
     solve_paths, calls = selection.solve_paths, []
 
-    def interrupted(*arguments, interrupt, callbacks, **options):
+    def interrupted(*arguments, interrupt, callbacks=(), **options):
         def at_the_third_C(progress):
             if progress.problem.cost.max() >= CS[2]:
                 interrupt.set()
@@ -236,6 +239,36 @@ def test_an_interrupt_leaves_a_usable_model(two, fold, is_caught, monkeypatch):
     complete = whole.scores_[:fold].mean(axis=0)
     np.testing.assert_allclose(left.cv_results_["mean_test_score"], complete, atol=1e-6)
     assert CS[int(complete.argmax())] == left.C_
+
+
+@pytest.mark.parametrize(("make", "n_models"), [(lambda: LinearSVCCV(Cs=CS_OF_BAR, cv=3), None), (LinearSVC, 3)])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_one_bar_over_all_folds_values_of_C_and_classes(three, make, n_models, n_jobs, monkeypatch):
+    console, progress = pytest.importorskip("rich.console"), pytest.importorskip("rich.progress")
+    output, bars, drawn, update = io.StringIO(), set(), [], progress.Progress.update
+
+    def recorded(self, task, *, completed, status):
+        bars.add(id(self))
+        drawn.append((completed, status))
+        update(self, task, completed=completed, status=status)
+
+    terminal = console.Console(file=output, force_terminal=True, width=120)
+    monkeypatch.setattr(console, "Console", lambda stderr: terminal)
+    monkeypatch.setattr(progress.Progress, "update", recorded)
+    model = make().set_params(verbose=1, n_jobs=n_jobs).fit(*three)
+    if n_models is None:  # three folds, and the path on all rows up to the chosen C; of three classes
+        n_models = 3 * (3 * len(CS_OF_BAR) + len(model.path_))
+    shares = np.array([share for share, _ in drawn])
+    assert len(bars) == 1
+    assert shares[-1] == 1.0
+    assert 0.0 <= shares[0] < 0.5
+    assert np.all(np.diff(shares) >= -1e-12)
+    assert drawn[-1][1] == f"{n_models} of {n_models} models"
+    assert "gap" in "".join(status for _, status in drawn)
+    assert f"{n_models} of {n_models} models" in output.getvalue()
+    if n_jobs == 1:  # in two threads the order of the ends is nobody's
+        ends = [status for _, status in drawn if "passes" not in status]
+        assert [int(status.split(" of ")[0]) for status in ends] == list(range(1, n_models + 1))
 
 
 def test_a_score_that_no_fold_has_is_an_error(two):

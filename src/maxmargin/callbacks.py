@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import html
 import math
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -23,13 +24,16 @@ from maxmargin.solvers.base import Progress
 class ProgressBar:
     """A bar on the terminal, or in a notebook, with passes, relative gap and the time that is left.
 
-    A linearly convergent method gains digits at a steady rate, so the bar runs over the logarithm of the gap.
+    A linearly convergent method gains digits at a steady rate, so the bar runs over the logarithm of the gap. Runs in
+    several threads may share it.
 
     Parameters
     ----------
     description : str
     console : rich.console.Console, optional
         Where to draw; the default is stderr, and nothing is drawn if that is neither a terminal nor a notebook.
+    n_models : int, default=1
+        The runs that the bar is over, if several: each ends with a call of `end_of_model`.
 
     Examples
     --------
@@ -39,7 +43,7 @@ class ProgressBar:
     ...     result = solve(problem, callbacks=[bar])
     """
 
-    def __init__(self, description: str = "training", console: Any = None):
+    def __init__(self, description: str = "training", console: Any = None, n_models: int = 1):
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bars
@@ -56,7 +60,10 @@ class ProgressBar:
         )
         self._cell = _NotebookBar(description) if where.is_jupyter else None
         self._task = self._bars.add_task(description, total=1.0, status="")
-        self._first: tuple[float, float] | None = None  # seconds and gap when a gap was first known
+        self.n_models = n_models
+        self._n_ended, self._started = 0, time.monotonic()
+        self._runs: dict[int, _Run] = {}  # of each thread, the one it is at
+        self._lock = threading.Lock()
 
     def __enter__(self) -> ProgressBar:
         self._bars.start()
@@ -70,27 +77,59 @@ class ProgressBar:
 
     def __call__(self, progress: Progress) -> bool:
         """Draw the present state; never stops a run."""
-        share, gap = self._share(progress), progress.relative_gap
-        status = f"{progress.passes:.1f} passes"
-        if math.isfinite(gap):
-            status += f", gap {gap:.1e} (goal {progress.goal.tol:.0e})"
-        if self._first is not None and 0.02 < share < 1.0:
-            left = (progress.seconds - self._first[0]) * (1.0 - share) / share
-            status += f", {left:.0f} s left"
-        self._bars.update(self._task, completed=share, status=status)
-        if self._cell is not None:
-            self._cell.draw(share, f"{status}, {progress.seconds:.1f} s")
+        with self._lock:
+            run = self._runs.setdefault(threading.get_ident(), _Run())
+            now, gap = run.share_at(progress), progress.relative_gap
+            run.share = max(run.share, now)
+            status = f"{progress.passes:.1f} passes"
+            if math.isfinite(gap):
+                status += f", gap {gap:.1e} (goal {progress.goal.tol:.0e})"
+            if self.n_models > 1:
+                self._draw_all(f", {status}")
+            else:
+                spent = 0.0 if run.first is None else progress.seconds - run.first[0]
+                self._draw(now, status, progress.seconds, spent)
         return False
 
-    def _share(self, progress: Progress) -> float:
+    def end_of_model(self) -> None:
+        """The present run of this thread is over; the next one is another model's."""
+        with self._lock:
+            self._n_ended += 1
+            self._runs.pop(threading.get_ident(), None)
+            if self.n_models > 1:
+                self._draw_all()
+
+    def _draw_all(self, status: str = "") -> None:
+        """Draw how many of the models are there, with the parts of those in work."""
+        share = (self._n_ended + sum(run.share for run in self._runs.values())) / self.n_models
+        seconds = time.monotonic() - self._started
+        self._draw(min(1.0, share), f"{self._n_ended} of {self.n_models} models{status}", seconds, seconds)
+
+    def _draw(self, share: float, status: str, seconds: float, spent: float) -> None:
+        """Draw the bar; with the time left, if what was spent on this share is known."""
+        if spent > 0.0 and 0.02 < share < 1.0:
+            status += f", {spent * (1.0 - share) / share:.0f} s left"
+        self._bars.update(self._task, completed=share, status=status)
+        if self._cell is not None:
+            self._cell.draw(share, f"{status}, {seconds:.1f} s")
+
+
+class _Run:
+    """How far a run has come."""
+
+    def __init__(self) -> None:
+        self.share = 0.0
+        self.first: tuple[float, float] | None = None  # seconds and gap when a gap was first known
+
+    def share_at(self, progress: Progress) -> float:
         """How much of the way is done: digits gained over digits wanted, or of a limit that comes earlier."""
         limits = max(progress.passes / progress.goal.max_passes, progress.seconds / progress.max_time)
         gap, tol = progress.relative_gap, max(progress.goal.tol, 1e-16)
         if not gap > 0.0 or not math.isfinite(gap):
             return min(1.0, limits)
-        if self._first is None:
-            self._first = (progress.seconds, max(gap, 2.0 * tol))
-        start = self._first[1]
+        if self.first is None:
+            self.first = (progress.seconds, max(gap, 2.0 * tol))
+        start = self.first[1]
         return min(1.0, max(limits, math.log(start / max(gap, tol)) / math.log(start / tol)))
 
 

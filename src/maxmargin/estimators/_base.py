@@ -127,7 +127,7 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
             left = started + self.max_time - working_time()
             return max(left, 1e-9) / math.ceil((len(problems) - k) / at_once)
 
-        with catch_interrupt() as interrupt, progress_bar(self.verbose) as bars:
+        with catch_interrupt() as interrupt, progress_bar(self.verbose, len(problems)) as bars:
 
             def solve_one(k: int) -> Result:
                 with task.callbacks(k) as callbacks:
@@ -142,6 +142,8 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
                         seed=seed,
                         **{"interrupt": interrupt, **self._options_of(k, len(problems))},
                     )
+                for bar in bars:
+                    bar.end_of_model()
                 # Dual variables of many classes take more memory than the data: keep them only for a purpose.
                 return result if self.warm_start else replace(result, alpha=None, state=None)
 

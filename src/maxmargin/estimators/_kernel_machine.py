@@ -157,11 +157,11 @@ class KernelMachine(CallbackSupportMixin, Estimator):
                 return None
             return max(started + self.max_time - working_time(), 1e-9) / math.ceil((n - k) / at_once)
 
-        with catch_interrupt() as interrupt, progress_bar(int(self.verbose)) as bars:
+        with catch_interrupt() as interrupt, progress_bar(int(self.verbose), n) as bars:
 
             def solve_one(k: int) -> Result:
                 with task.callbacks(k) as callbacks:
-                    return kernel_solvers.solve(
+                    result = kernel_solvers.solve(
                         machines[k],
                         solver,
                         tol=self.tol,
@@ -172,6 +172,9 @@ class KernelMachine(CallbackSupportMixin, Estimator):
                         start=self._start(k),
                         **{"interrupt": interrupt, **self._run_options},
                     )
+                for bar in bars:
+                    bar.end_of_model()
+                return result
 
             return map_ordered(solve_one, range(n), at_once)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -15,7 +14,10 @@ from maxmargin import losses, penalties, solvers
 from maxmargin.data.indices import check_same_base, index_base
 from maxmargin.data.sparse import check_sparse
 from maxmargin.losses import Loss
-from maxmargin.solvers.base import Callback, Progress, Solver
+from maxmargin.solvers.base import Solver
+
+if TYPE_CHECKING:
+    from maxmargin.callbacks import ProgressBar
 
 # What `validated` lets through. `as_rows` converts what has to be, and says where a value is not finite.
 ROWS = {
@@ -149,18 +151,12 @@ def seed_of(random_state: Any) -> int:
 
 
 @contextmanager
-def progress_bar(verbose: int) -> Iterator[list[Callback]]:
-    """The callbacks of `verbose`: one bar, for whichever binary problem reports."""
+def progress_bar(verbose: int, n_models: int = 1) -> Iterator[list[ProgressBar]]:
+    """The callbacks of `verbose`: one bar, for all the models that a fit trains."""
     if not verbose:
         yield []
         return
     from maxmargin.callbacks import ProgressBar
 
-    lock = threading.Lock()
-    with ProgressBar() as bar:
-
-        def one_at_a_time(progress: Progress) -> bool:
-            with lock:
-                return bar(progress)
-
-        yield [one_at_a_time]
+    with ProgressBar(n_models=n_models) as bar:
+        yield [bar]

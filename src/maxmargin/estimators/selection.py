@@ -88,7 +88,7 @@ class LinearSVCCV(LinearSVC):
     random_state : int, Generator, RandomState or None, default=None
         Seed of solvers that visit rows in random order.
     verbose : int, default=0
-        1: show a progress bar on a terminal.
+        1: show a progress bar on a terminal, one over all folds, C and classes.
     penalty : {"l2", "l1"}, default="l2"
         1/2 |w|^2, or |w|_1.
 
@@ -205,12 +205,14 @@ class LinearSVCCV(LinearSVC):
 
         task = FitTask(self, 1, usable, {"X": X, "y": y, "metadata": metadata})
 
-        with catch_interrupt() as interrupt, progress_bar(self.verbose) as bars:
+        n_models = (len(splits) + 1) * len(np.unique(values)) * len(whole)  # the last path may be shorter
+        with catch_interrupt() as interrupt, progress_bar(self.verbose, n_models) as bars:
             options: dict[str, Any] = {
                 "tol": self.tol,
                 "max_iter": self.max_iter,
                 "seed": seed_of(self.random_state),
                 "interrupt": interrupt,
+                "bars": bars,
                 **self._run_options,
             }
 
@@ -224,9 +226,7 @@ class LinearSVCCV(LinearSVC):
                 with contextlib.suppress(PathInterrupted):
                     done.add(
                         k,
-                        *train_fold(
-                            rows, splits[k], values, solver, n_jobs=threads, max_time=seconds, callbacks=bars, **options
-                        ),
+                        *train_fold(rows, splits[k], values, solver, n_jobs=threads, max_time=seconds, **options),
                     )
 
             map_ordered(one_fold, range(len(splits)), together)
@@ -238,8 +238,9 @@ class LinearSVCCV(LinearSVC):
             if interrupt.is_set():  # no time for a path: the model of a fold is better than none
                 assert done.best_weights is not None
                 up_to, starts = up_to[-1:], [Start(w) for w in done.best_weights]
+            for bar in bars:
+                bar.n_models = len(whole) * (len(splits) * len(np.unique(values)) + len(up_to))
             with task.callbacks(0) as reporters:
-                callbacks = [*bars, *(OfEachRun(reporter) for reporter in reporters)]
                 seconds = share_of_time(started, self.max_time, 1, 1)
                 by_class = solve_paths(
                     whole,
@@ -248,7 +249,7 @@ class LinearSVCCV(LinearSVC):
                     n_jobs=n_jobs,
                     max_time=seconds,
                     starts=starts,
-                    callbacks=callbacks,
+                    callbacks=[OfEachRun(reporter) for reporter in reporters],
                     **options,
                 )
         if hasattr(self, "feature_names_in_"):  # not earlier: the folds have arrays, without names, to predict

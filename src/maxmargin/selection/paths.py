@@ -39,6 +39,7 @@ from maxmargin.solvers.base import Callback, Result, Solver
 from maxmargin.solvers.interrupts import catch_interrupt
 
 if TYPE_CHECKING:
+    from maxmargin.callbacks import ProgressBar
     from maxmargin.estimators.linear import LinearSVC
 
 _LEAST_SECONDS = 1e-9  # where no time is left: the start of each C still gets its certificate
@@ -96,6 +97,8 @@ def solve_path(
     max_time: float | None = None,
     start: Any = None,
     whole: bool = False,
+    callbacks: Iterable[Callback] = (),
+    bars: Sequence[ProgressBar] = (),
     **options: Any,
 ) -> list[Result]:
     """Solve a problem for several C, from the smallest on, each with what was learnt from the one before.
@@ -114,6 +117,9 @@ def solve_path(
         Where the smallest C begins.
     whole : bool
         Whether to raise `PathInterrupted` when the event `interrupt` is set, rather than certify what there is.
+    callbacks : iterable of callable
+    bars : sequence of ProgressBar
+        Callbacks, too, which are told the end of every model.
     **options
         Of `maxmargin.solve`, for every C.
 
@@ -133,7 +139,9 @@ def solve_path(
             limit = max(left / (len(values) - k), _LEAST_SECONDS)
         start = start if last is None else _carried(last, C / values[k - 1])
         at_C = problem.with_labels(problem.y, C * problem.cost)
-        last = solve(at_C, solver, tol=tol, max_time=limit, start=start, **options)
+        last = solve(at_C, solver, tol=tol, max_time=limit, start=start, callbacks=[*bars, *callbacks], **options)
+        for bar in bars:
+            bar.end_of_model()
         if whole and last.stop_reason == "interrupted":
             raise PathInterrupted
         # A state may be as large as the data: no more than one at a time.
