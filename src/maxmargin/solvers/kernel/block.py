@@ -16,11 +16,29 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin._jit import DENSE_MATH, compiled
+from maxmargin.data.rows import Array
+from maxmargin.problem.kernel_program import Program
 
 LARGEST = 4096  # rows of a block
 _INDEX, _REST = np.int32(4095), np.int32(~4095)
 _LEAST = np.int32(-2147483648)
 _SMALL_CURVATURE = 1e-7  # of the largest diagonal entry
+
+
+def ways(program: Program, beta: Array, f: Array) -> tuple[Array, Array, Array]:
+    """e = t - f - D beta, and its slopes upwards and downwards: -inf and inf where beta is at its bound."""
+    e = program.target - f - program.diagonal * beta
+    up = np.where(beta < program.upper, e + np.where(beta >= 0.0, -program.kink, program.kink), -np.inf)
+    down = np.where(beta > program.lower, e + np.where(beta > 0.0, -program.kink, program.kink), np.inf)
+    return e, up, down
+
+
+def solve_working_set(K: Array, e: Array, beta: Array, program: Program, tol: float, most_steps: int) -> None:
+    """Solve for the coefficients of a working set, in place; `program` is theirs, e is relative to the margin."""
+    _, kink, lower, upper, diagonal = program
+    shift = np.copysign(kink, np.where(beta != 0.0, beta, e))
+    centred = (e - shift).astype(np.float32)
+    solve_block(K, centred, shift, beta, lower, upper, kink, diagonal, np.float32(tol), most_steps)
 
 
 @compiled

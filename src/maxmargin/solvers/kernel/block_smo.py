@@ -31,9 +31,10 @@ from maxmargin.data.rows import Array
 from maxmargin.problem import Certificate
 from maxmargin.problem.kernel_problem import LOSSES, KernelProblem
 from maxmargin.problem.kernel_program import best_intercept, risk_and_gap
-from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers.base import Goal, Report
 from maxmargin.solvers.kernel.active_rows import ActiveRows
-from maxmargin.solvers.kernel.block import LARGEST, solve_block
+from maxmargin.solvers.kernel.block import LARGEST, solve_working_set, ways
+from maxmargin.solvers.kernel.expansion import ExpansionSolver, FreeExpansion, counters_of, refuse_penalized_intercept
 from maxmargin.solvers.kernel.outputs import add_change, bring_up_to_date, look, settle
 from maxmargin.solvers.kernel.stall import note_exact_gap, note_progress
 from maxmargin.solvers.kernel.start import starting_point
@@ -50,9 +51,7 @@ _LEAST_BLOCK = 64  # rows, however small the cache
 _BLOCK_STEPS = 4  # SMO steps per row of a block
 
 
-class BlockState(NamedTuple):
-    """What moves. `f` holds for the first n_known rows of `order`; the others are not in play yet."""
-
+class _Fields(NamedTuple):
     beta: Array
     f: Array  # K beta; of frozen rows, K applied_beta
     doubt: Array  # how far f may be from that
@@ -76,24 +75,15 @@ class BlockState(NamedTuple):
     n_rounds: int
     n_visits: int
 
-    @property
-    def intercept(self) -> float:
-        """The intercept."""
-        return float(self.b[0])
 
-    @property
-    def w(self) -> Array:
-        """The coefficients."""
-        return self.beta
+class BlockState(FreeExpansion, _Fields):
+    """What moves. `f` holds for the first n_known rows of `order`; the others are not in play yet."""
 
-    @property
-    def alpha(self) -> Array:
-        """The coefficients."""
-        return self.beta
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
-class BlockSMO(Solver):
+class BlockSMO(ExpansionSolver):
     """Decomposition with large blocks, active and frozen rows, and samples to start from.
 
     Parameters
@@ -124,8 +114,7 @@ class BlockSMO(Solver):
 
     def init_state(self, problem: KernelProblem, seed: int | None = 0, start: Any = None) -> BlockState:  # type: ignore[override]
         """At zero with a sample of the rows, or at the coefficients of another state with all of them."""
-        if problem.penalize_intercept:
-            raise ValueError(f"solver {self.name!r} moves pairs of variables: it takes penalize_intercept=False only")
+        refuse_penalized_intercept(problem, self)
         beta = starting_point(problem, start)
         usable = np.flatnonzero((problem.lower < 0.0) | (problem.upper > 0.0))
         order = np.random.default_rng(seed).permutation(usable)
@@ -169,22 +158,15 @@ class BlockSMO(Solver):
 
     def report(self, problem: KernelProblem, state: BlockState, goal: Goal) -> Report:  # type: ignore[override]
         """Passes are rows visited in blocks, per row."""
-        counters = {
-            "n_support": np.count_nonzero(state.beta),
-            "n_active": len(state.active),
-            "rounds": state.n_rounds,
-            "blocks": state.n_blocks,
-            "kernel_values": problem.values.n_values,
-        }
+        own = {"n_active": len(state.active), "rounds": state.n_rounds, "blocks": state.n_blocks}
+        counters = counters_of(problem, state) | own
         return Report(state.n_visits / problem.n_rows, state.primal, state.dual, state.believes, counters)
 
     def certificate(self, problem: KernelProblem, state: BlockState) -> Certificate:  # type: ignore[override]
         """Bounds of all rows, as they were found when the solver came to believe, or anew."""
         if state.believes:
             return problem.bounds(state.primal, state.primal - state.dual)
-        f = problem.decision(state.beta)
-        state.b[0] = problem.intercept(f)
-        return problem.certificate(state.beta, state.intercept, f)
+        return super().certificate(problem, state)
 
     # ------------------------------------------------------------ rounds
 
@@ -270,9 +252,7 @@ class BlockSMO(Solver):
             work.change(state.active)
         rows = work.rows
         program, beta, f = problem.program.of(rows), state.beta[rows], state.f[rows]
-        e = program.target - f - program.diagonal * beta
-        up = np.where(beta < program.upper, e + np.where(beta >= 0.0, -program.kink, program.kink), -np.inf)
-        down = np.where(beta > program.lower, e + np.where(beta > 0.0, -program.kink, program.kink), np.inf)
+        e, up, down = ways(program, beta, f)
         top, bottom = float(up.max()), float(down.min())
         scale = max(1e-300, float(np.abs(program.target).max()), abs(top), abs(bottom))
         is_stationary = top - bottom <= 1e-13 * scale
@@ -291,21 +271,8 @@ class BlockSMO(Solver):
         K = work.gram(block, slots, _matrix_of_block(problem, q))
         inner = program.of(block)
         new = beta[block]
-        violation = top - bottom
-        inner_e = e[block] - 0.5 * (top + bottom)
-        shift = np.copysign(inner.kink, np.where(new != 0.0, new, inner_e))
-        solve_block(
-            K,
-            (inner_e - shift).astype(np.float32),
-            shift,
-            new,
-            inner.lower,
-            inner.upper,
-            inner.kink,
-            inner.diagonal,
-            np.float32(_BLOCK_TOL * violation),
-            _BLOCK_STEPS * q,
-        )
+        tol = _BLOCK_TOL * (top - bottom)
+        solve_working_set(K, e[block] - 0.5 * (top + bottom), new, inner, tol, _BLOCK_STEPS * q)
         change = new - beta[block]
         moved = np.flatnonzero(change)
         state.doubt[rows] += work.add(slots[moved], change[moved], f)

@@ -36,10 +36,10 @@ import numpy as np
 
 from maxmargin import losses
 from maxmargin.data.rows import Array
-from maxmargin.problem import Certificate
 from maxmargin.problem.kernel_problem import KernelProblem
-from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers.base import Goal, Report
 from maxmargin.solvers.kernel.block import LARGEST, solve_block
+from maxmargin.solvers.kernel.expansion import ExpansionSolver, PenalizedExpansion, counters_of
 from maxmargin.solvers.kernel.start import starting_point
 
 _CANDIDATES = 59  # with probability 1 - 0.95^59 = 0.95 one of them is among the furthest 5 %
@@ -49,9 +49,7 @@ _CORE_TOL = 0.05  # of eps, to which the problem of the core set is solved
 _JOIN_AT_MOST = 64  # rows after a look at all
 
 
-class CoreState(NamedTuple):
-    """A point of the simplex, and what is known of its gap."""
-
+class _Fields(NamedTuple):
     u: Array
     eps: float  # how far outside the ball a row must be to join, relative to its radius
     n_quiet: int  # draws without a violation
@@ -65,29 +63,20 @@ class CoreState(NamedTuple):
 
     y: Array
 
+
+class CoreState(PenalizedExpansion, _Fields):
+    """A point of the simplex, and what is known of its gap."""
+
+    __slots__ = ()
+
     @property
-    def beta(self) -> Array:
+    def beta(self) -> Array:  # type: ignore[override]
         """The coefficients."""
         return self.scale * self.u * self.y
 
-    @property
-    def intercept(self) -> float:
-        """The intercept, which is penalised: the sum of the coefficients."""
-        return float(self.beta.sum())
-
-    @property
-    def w(self) -> Array:
-        """The coefficients."""
-        return self.beta
-
-    @property
-    def alpha(self) -> Array:
-        """The coefficients."""
-        return self.beta
-
 
 @dataclass(frozen=True)
-class CVM(Solver):
+class CVM(ExpansionSolver):
     """Core sets: the furthest of 59 random rows joins, and the problem of the core set is solved."""
 
     name: ClassVar[str] = "cvm"
@@ -118,13 +107,8 @@ class CVM(Solver):
 
     def report(self, problem: KernelProblem, state: CoreState, goal: Goal) -> Report:  # type: ignore[override]
         """Passes are rows looked at, per row."""
-        core = np.count_nonzero(state.u)
-        counters = {"n_support": core, "kernel_values": problem.values.n_values, "eps": state.eps}
+        counters = counters_of(problem, state) | {"eps": state.eps}
         return Report(state.n_visits / problem.n_rows, state.primal, state.dual, state.believes, counters)
-
-    def certificate(self, problem: KernelProblem, state: CoreState) -> Certificate:  # type: ignore[override]
-        """Bounds in float64 over all rows."""
-        return problem.certificate(state.beta)
 
     # ------------------------------------------------------------ steps
 

@@ -43,12 +43,11 @@ from maxmargin.solvers.coordinate.larank import (
     no_support,
     smo_step,
 )
+from maxmargin.solvers.kernel.expansion import Coefficients
 from maxmargin.solvers.visits import rows_with_cost
 
 
-class KernelLaRankState(NamedTuple):
-    """What moves in LaRank with a kernel."""
-
+class _Fields(NamedTuple):
     beta: Array  # a line a row
     F: Array  # the outputs, a line a row
     order: Array  # of the rows in a pass
@@ -57,15 +56,11 @@ class KernelLaRankState(NamedTuple):
     passes: int  # that are over
     next_certificate: int  # after so many passes
 
-    @property
-    def w(self) -> Array:
-        """The dual variables, which are the coefficients of the machine."""
-        return self.beta
 
-    @property
-    def alpha(self) -> Array:
-        """The dual variables."""
-        return self.beta
+class KernelLaRankState(Coefficients, _Fields):
+    """What moves in LaRank with a kernel. The coefficients are the dual variables."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)

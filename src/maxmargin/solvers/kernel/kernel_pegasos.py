@@ -29,16 +29,19 @@ import numpy as np
 
 from maxmargin import losses
 from maxmargin.data.rows import Array
-from maxmargin.problem import Certificate
 from maxmargin.problem.kernel_problem import KernelProblem
-from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers.base import Goal, Report
+from maxmargin.solvers.kernel.expansion import (
+    ExpansionSolver,
+    PenalizedExpansion,
+    counters_of,
+    n_batches,
+    next_batch,
+    passes_of,
+)
 
-_ROWS_OF_UPDATE = 2048
 
-
-class PegasosState(NamedTuple):
-    """How often each row was added, and the position in the present permutation."""
-
+class _Fields(NamedTuple):
     beta: Array
     counts: Array
     order: Array
@@ -47,24 +50,15 @@ class PegasosState(NamedTuple):
     seed: int
     n_permutations: int
 
-    @property
-    def intercept(self) -> float:
-        """The intercept, which is penalised: the sum of the coefficients."""
-        return float(self.beta.sum())
 
-    @property
-    def w(self) -> Array:
-        """The coefficients."""
-        return self.beta
+class PegasosState(PenalizedExpansion, _Fields):
+    """How often each row was added, and the position in the present permutation."""
 
-    @property
-    def alpha(self) -> Array:
-        """The coefficients."""
-        return self.beta
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
-class KernelPegasos(Solver):
+class KernelPegasos(ExpansionSolver):
     """Stochastic sub-gradient descent with step 1 / (lambda t) on a kernel expansion.
 
     Parameters
@@ -91,29 +85,18 @@ class KernelPegasos(Solver):
     def update(self, problem: KernelProblem, state: PegasosState, goal: Goal) -> PegasosState:  # type: ignore[override]
         """Steps over some thousand rows."""
         n = len(state.order)
-        for _ in range(max(1, min(_ROWS_OF_UPDATE, n) // self.batch_size)):
-            if state.position >= n:
-                rng = np.random.default_rng([state.seed, state.n_permutations])
-                state.order[:] = rng.permutation(state.order)
-                state = state._replace(position=0, n_permutations=state.n_permutations + 1)
-            batch = state.order[state.position : state.position + self.batch_size]
+        for _ in range(n_batches(state, self.batch_size)):
+            state, batch = next_batch(state, self.batch_size)
             support = np.flatnonzero(state.counts)
             scale = n / max(1, state.n_steps * self.batch_size)
             coefficients = scale * (problem.cost * problem.y * state.counts)[support]
             f = problem.values.apply(batch, support, coefficients) + coefficients.sum()
             state.counts[batch[problem.y[batch] * f < 1.0]] += 1.0
-            state = state._replace(position=state.position + len(batch), n_steps=state.n_steps + 1)
+            state = state._replace(n_steps=state.n_steps + 1)
         share = np.minimum(state.counts * n / (state.n_steps * self.batch_size), 1.0)
         state.beta[:] = problem.cost * problem.y * share
         return state
 
     def report(self, problem: KernelProblem, state: PegasosState, goal: Goal) -> Report:  # type: ignore[override]
         """Passes over the rows."""
-        n = len(state.order)
-        passes = max(0, state.n_permutations - 1) + (state.position / n if state.n_permutations else 0.0)
-        counters = {"n_support": np.count_nonzero(state.beta), "kernel_values": problem.values.n_values}
-        return Report(passes, np.nan, np.nan, False, counters)
-
-    def certificate(self, problem: KernelProblem, state: PegasosState) -> Certificate:  # type: ignore[override]
-        """Bounds in float64 over all rows."""
-        return problem.certificate(state.beta)
+        return Report(passes_of(state), np.nan, np.nan, False, counters_of(problem, state))

@@ -28,18 +28,22 @@ import numpy as np
 
 from maxmargin import losses
 from maxmargin.data.rows import Array
-from maxmargin.problem import Certificate
 from maxmargin.problem.kernel_problem import KernelProblem
-from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers.base import Goal, Report
+from maxmargin.solvers.kernel.expansion import (
+    ExpansionSolver,
+    FreeExpansion,
+    counters_of,
+    n_batches,
+    next_batch,
+    passes_of,
+)
 from maxmargin.solvers.kernel.start import balanced
 
-_ROWS_OF_UPDATE = 2048
 _SMALL = 1e-100  # decay at which terms are rescaled
 
 
-class NormaState(NamedTuple):
-    """The expansion and the online intercept."""
-
+class _Fields(NamedTuple):
     beta: Array  # feasible coefficients, made of the terms at the end of an update
     b: Array  # the intercept, an array of one number
     terms: Array  # coefficient of each row, divided by `decay`
@@ -52,24 +56,15 @@ class NormaState(NamedTuple):
     seed: int
     n_permutations: int
 
-    @property
-    def intercept(self) -> float:
-        """The intercept."""
-        return float(self.b[0])
 
-    @property
-    def w(self) -> Array:
-        """The coefficients."""
-        return self.beta
+class NormaState(FreeExpansion, _Fields):
+    """The expansion and the online intercept."""
 
-    @property
-    def alpha(self) -> Array:
-        """The coefficients."""
-        return self.beta
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
-class NORMA(Solver):
+class NORMA(ExpansionSolver):
     """Online gradient descent in a kernel's space.
 
     Parameters
@@ -108,18 +103,14 @@ class NORMA(Solver):
         n = len(state.order)
         rate = 1.0 / float(problem.cost[state.order].sum())  # lambda, where C n is the sum of all costs
         mean_cost = 1.0 / (rate * n)
-        for _ in range(max(1, min(_ROWS_OF_UPDATE, n) // self.batch_size)):
-            if state.position >= n:
-                rng = np.random.default_rng([state.seed, state.n_permutations])
-                state.order[:] = rng.permutation(state.order)
-                state = state._replace(position=0, n_permutations=state.n_permutations + 1)
+        for _ in range(n_batches(state, self.batch_size)):
             state = self._batch(problem, state, rate, mean_cost)
         beta = np.clip(state.decay * state.terms, problem.lower, problem.upper)
         state.beta[:] = balanced(problem, beta)
         return state
 
     def _batch(self, problem: KernelProblem, state: NormaState, rate: float, mean_cost: float) -> NormaState:
-        batch = state.order[state.position : state.position + self.batch_size]
+        state, batch = next_batch(state, self.batch_size)
         support = np.flatnonzero(state.terms)
         f = state.decay * problem.values.apply(batch, support, state.terms[support])
         decay, offset, n_steps = state.decay, state.offset, state.n_steps
@@ -137,7 +128,7 @@ class NORMA(Solver):
             decay = 1.0
         if self.tau:
             self._truncate(state)
-        return state._replace(decay=decay, offset=offset, n_steps=n_steps, position=state.position + len(batch))
+        return state._replace(decay=decay, offset=offset, n_steps=n_steps)
 
     def _truncate(self, state: NormaState) -> None:
         """Drop the oldest terms."""
@@ -149,13 +140,4 @@ class NORMA(Solver):
 
     def report(self, problem: KernelProblem, state: NormaState, goal: Goal) -> Report:  # type: ignore[override]
         """Passes over the rows."""
-        n = len(state.order)
-        passes = max(0, state.n_permutations - 1) + (state.position / n if state.n_permutations else 0.0)
-        counters = {"n_support": np.count_nonzero(state.beta), "kernel_values": problem.values.n_values}
-        return Report(passes, np.nan, np.nan, False, counters)
-
-    def certificate(self, problem: KernelProblem, state: NormaState) -> Certificate:  # type: ignore[override]
-        """Bounds in float64 over all rows, for the best intercept."""
-        f = problem.decision(state.beta)
-        state.b[0] = problem.intercept(f)
-        return problem.certificate(state.beta, state.intercept, f)
+        return Report(passes_of(state), np.nan, np.nan, False, counters_of(problem, state))

@@ -35,7 +35,8 @@ from maxmargin._jit import compiled
 from maxmargin.data.rows import Array
 from maxmargin.problem import Certificate
 from maxmargin.problem.kernel_problem import LOSSES, KernelProblem
-from maxmargin.solvers.base import GaveUp, Goal, Report, Solver
+from maxmargin.solvers.base import GaveUp, Goal, Report
+from maxmargin.solvers.kernel.expansion import ExpansionSolver, FreeExpansion, counters_of, refuse_penalized_intercept
 from maxmargin.solvers.kernel.start import starting_point
 
 _TAU = 1e-12  # curvature where there is none
@@ -44,9 +45,7 @@ _FIRST_LEVEL = 0.1  # violation to reach before the gap is looked at
 _LEAST_LEVEL = 1e-13
 
 
-class SMOState(NamedTuple):
-    """What moves: coefficients, their outputs, and the active set."""
-
+class _Fields(NamedTuple):
     beta: Array
     f: Array  # K beta; of rows that are not active, as it was when they were shrunk
     b: Array  # the intercept, an array of one number
@@ -61,24 +60,15 @@ class SMOState(NamedTuple):
     n_updates: int
     idle: Array  # iterations for which a row has been left alone; for `svmlight`
 
-    @property
-    def intercept(self) -> float:
-        """The intercept."""
-        return float(self.b[0])
 
-    @property
-    def w(self) -> Array:
-        """The coefficients."""
-        return self.beta
+class SMOState(FreeExpansion, _Fields):
+    """What moves: coefficients, their outputs, and the active set."""
 
-    @property
-    def alpha(self) -> Array:
-        """The coefficients."""
-        return self.beta
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
-class SMO(Solver):
+class SMO(ExpansionSolver):
     """Two variables a step, chosen by second-order information.
 
     Parameters
@@ -97,7 +87,7 @@ class SMO(Solver):
 
     def init_state(self, problem: KernelProblem, seed: int | None = 0, start: Any = None) -> SMOState:  # type: ignore[override]
         """At zero, or at the coefficients of another state."""
-        _refuse_penalized_intercept(problem, self)
+        refuse_penalized_intercept(problem, self)
         beta = starting_point(problem, start)
         return self._look_at_gap(problem, _at(problem, beta), 0.0)
 
@@ -162,16 +152,13 @@ class SMO(Solver):
         """Passes are variables moved per row."""
         believes = state.is_exact and state.primal - state.dual <= goal.tol * max(abs(state.primal), problem.scale)
         passes = (2.0 * state.n_steps + state.n_updates) / problem.n_rows
-        counters = {"n_support": np.count_nonzero(state.beta), "kernel_values": problem.values.n_values}
-        return Report(passes, state.primal, state.dual, believes, counters)
+        return Report(passes, state.primal, state.dual, believes, counters_of(problem, state))
 
     def certificate(self, problem: KernelProblem, state: SMOState) -> Certificate:  # type: ignore[override]
         """Bounds in float64, for the best intercept; free where the outputs of all rows have just been computed."""
         if state.is_exact:
             return problem.certificate(state.beta, state.intercept, state.f)
-        f = problem.decision(state.beta)
-        state.b[0] = problem.intercept(f)
-        return problem.certificate(state.beta, state.intercept, f)
+        return super().certificate(problem, state)
 
 
 def _at(problem: KernelProblem, beta: Array) -> SMOState:
@@ -192,11 +179,6 @@ def _at(problem: KernelProblem, beta: Array) -> SMOState:
         0,
         np.zeros(n, np.int64),
     )
-
-
-def _refuse_penalized_intercept(problem: KernelProblem, solver: Solver) -> None:
-    if problem.penalize_intercept:
-        raise ValueError(f"solver {solver.name!r} moves pairs of variables: it takes penalize_intercept=False only")
 
 
 _IS_SOLVED, _STEPS_ARE_OVER, _ROW_IS_MISSING = 0, 1, 2

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from maxmargin.problem.kernel_problem import KernelProblem
-from maxmargin.solvers.kernel.block import solve_block
+from maxmargin.solvers.kernel.block import solve_working_set, ways
 from maxmargin.solvers.kernel.smo import SMO, SMOState
 
 _ITERATIONS = 50  # of an update
@@ -55,9 +55,7 @@ class SVMLight(SMO):
         for _ in range(_ITERATIONS):
             active = state.active[: state.n_active]
             program, beta, f = problem.program.of(active), state.beta[active], state.f[active]
-            e = program.target - f - program.diagonal * beta
-            up = np.where(beta < program.upper, e + np.where(beta >= 0.0, -program.kink, program.kink), -np.inf)
-            down = np.where(beta > program.lower, e + np.where(beta > 0.0, -program.kink, program.kink), np.inf)
+            e, up, down = ways(program, beta, f)
             m_up, m_low = float(up.max()), float(down.min())
             if m_up - m_low <= state.level:
                 return state._replace(n_updates=state.n_updates + 1, is_exact=False), True
@@ -85,20 +83,8 @@ class SVMLight(SMO):
         kernel_rows = problem.gram.arena[slots]
         small = problem.program.of(rows)
         new = state.beta[rows]
-        centred = e[chosen] - level
-        shift = np.copysign(small.kink, np.where(new != 0.0, new, centred))
-        solve_block(
-            np.ascontiguousarray(kernel_rows[:, rows]),
-            (centred - shift).astype(np.float32),
-            shift,
-            new,
-            small.lower,
-            small.upper,
-            small.kink,
-            small.diagonal,
-            np.float32(_BLOCK_TOL * violation),
-            100 * len(rows),
-        )
+        K = np.ascontiguousarray(kernel_rows[:, rows])
+        solve_working_set(K, e[chosen] - level, new, small, _BLOCK_TOL * violation, 100 * len(rows))
         change = new - state.beta[rows]
         state.beta[rows] = new
         state.f[active] += change @ kernel_rows[:, active].astype(np.float64)
