@@ -87,7 +87,7 @@ def test_kernel_pegasos_takes_the_steps_of_its_paper():
     state = solver.update(problem, solver.init_state(problem, seed=3), None)
     K, order = matrix(problem, X) + 1.0, np.random.default_rng([3, 0]).permutation(60)
     w = np.zeros(60)  # coefficients of phi(x_i), decayed in every step
-    for t, begin in enumerate(range(0, 32 * state.n_steps, 32), start=1):
+    for t, begin in enumerate(range(0, state.n_seen, 32), start=1):
         batch = order[begin : begin + 32]
         violators = batch[y[batch] * (K[batch] @ w) < 1.0]
         w *= 1.0 - 1.0 / t

@@ -185,7 +185,7 @@ class KernelMachine(CallbackSupportMixin, Estimator):
     def _keep(self, X: Any, machines: Any, results: list[Result]) -> None:
         """Turn the results into fitted attributes."""
         self.intercept_ = np.array([float(r.state.intercept) for r in results])
-        self._fourier = None
+        self._fourier: Any = None
         states = [r.state for r in results]
         if isinstance(states[0], FourierState):  # all problems have the same random features
             self._fourier = (states[0].frequencies, states[0].phases, np.stack([s.weights for s in states]))

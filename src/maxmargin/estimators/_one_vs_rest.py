@@ -116,3 +116,20 @@ def factors_of(class_weight: Any, classes: Array, totals: Array) -> Array:
     if not np.all((factors > 0.0) & np.isfinite(factors)):
         raise ValueError(f"class weights must be positive and finite, got {class_weight!r}")
     return factors
+
+
+def stream_classes(known: Array | None, y: Array, classes: Any) -> Array:
+    """All classes of a stream, of which `known` were found or announced before; what is not among them is refused."""
+    if known is None:
+        known = np.unique(y if classes is None else classes)
+        if len(known) < 2:
+            raise ValueError(
+                "a classifier needs samples of at least 2 classes, but the data contains only one class: "
+                f"{known[0]!s}; name all in partial_fit(X, y, classes=...)"
+            )
+    elif classes is not None and not np.array_equal(np.unique(classes), known):
+        raise ValueError(f"classes={classes!r} is not the same as in the first call: {known!r}")
+    strange = np.setdiff1d(y, known)
+    if len(strange):
+        raise ValueError(f"y has labels {strange.tolist()}, which are not among the classes {known.tolist()}")
+    return known

@@ -21,7 +21,7 @@ from maxmargin.estimators._budget_size import DEFAULT_TIME, SHARE_OF_PASSES, Tri
 from maxmargin.estimators._budget_store import StoredRows, stacked
 from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from maxmargin.estimators._estimator import Classifier, Estimator
-from maxmargin.estimators._one_vs_rest import check_labels, class_factors, observed_classes
+from maxmargin.estimators._one_vs_rest import check_labels, class_factors, observed_classes, stream_classes
 from maxmargin.estimators._parameters import SEVERITY, progress_bar, seed_of, validated
 from maxmargin.estimators._stored import is_stored, see_features
 from maxmargin.kernels import Kernel
@@ -269,7 +269,7 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
         weight = check_weights(sample_weight, len(y), may_be_zero=not is_first)
         if not weight.any():
             return self  # a part in which nothing counts
-        known = self._stream_classes(y, classes)
+        known = stream_classes(getattr(self, "classes_", None), y, classes)
         held = [] if is_first else getattr(self, "_held", None)  # parts of a stream too short to tell its scales
         if held is not None:
             held = [*held, (X, y, weight)]
@@ -298,24 +298,6 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
             message = "BudgetSVC was interrupted: of the last part it has learnt from some of the rows."
             end_of_fit(self.stop_reason_, message, ConvergenceWarning, stacklevel=2)
         return self
-
-    def _stream_classes(self, y: Array, classes: Any) -> Array:
-        """All classes of a stream; what is not among them is refused."""
-        if not hasattr(self, "classes_"):
-            known = np.unique(y if classes is None else classes)
-            if len(known) < 2:
-                raise ValueError(
-                    "a classifier needs samples of at least 2 classes, but the data contains only one class: "
-                    f"{known[0]!s}; name all in partial_fit(X, y, classes=...)"
-                )
-        else:
-            known = self.classes_
-            if classes is not None and not np.array_equal(np.unique(classes), known):
-                raise ValueError(f"classes={classes!r} is not the same as in the first call: {known!r}")
-        strange = np.setdiff1d(y, known)
-        if len(strange):
-            raise ValueError(f"y has labels {strange.tolist()}, which are not among the classes {known.tolist()}")
-        return known
 
     # ------------------------------------------------------------ parts of fit
 

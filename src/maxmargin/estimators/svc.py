@@ -15,6 +15,7 @@ from maxmargin.estimators import _probability as probability
 from maxmargin.estimators._decisions import as_array, one_vs_one_coef
 from maxmargin.estimators._estimator import Classifier
 from maxmargin.estimators._kernel_machine import KernelMachine, finite, loss_pair
+from maxmargin.estimators._kernel_stream import KernelStreamMixin
 from maxmargin.estimators._one_vs_rest import class_factors, observed_classes
 from maxmargin.estimators._pairs import BinaryMachines, OneVsOne, OneVsRest, TwoClasses
 from maxmargin.estimators._parameters import seed_of
@@ -29,7 +30,7 @@ def _has_probability(estimator: Any) -> bool:
     return True
 
 
-class SVC(Classifier, KernelMachine):
+class SVC(KernelStreamMixin, Classifier, KernelMachine):
     """Support vector classifier with a kernel, whose answers carry a certificate.
 
     Minimises ``1/2 |w|^2 + C sum_i weight_i max(0, 1 - y_i (<w, phi(x_i)> + b))``, the objective of scikit-learn's SVC
@@ -191,7 +192,8 @@ class SVC(Classifier, KernelMachine):
         self
         """
         self._fit_and_warn(X, y, sample_weight)
-        self._slopes: Array | None = None
+        self._stream = None
+        self._slopes = None
         if self._wants_probability:
             self._calibrate(X, column_or_1d(y), sample_weight)
         return self
@@ -212,10 +214,15 @@ class SVC(Classifier, KernelMachine):
         factors = class_factors(self.class_weight, classes, y, weight)
         codes = np.where(np.isin(y, classes), np.searchsorted(classes, y).clip(max=len(classes) - 1), -1)
         codes[weight == 0.0] = -1
+        self.classes_, self.class_weight_ = classes, factors
+        return self._binary(X, codes, weight, self.multi_class == "ovr", options)
+
+    def _binary(self, X: Any, codes: Array, weight: Array, rest: bool, options: dict[str, Any]) -> BinaryMachines:
+        """The problems of rows with these numbers of classes; of several classes one against the `rest`, or pairs."""
+        classes, factors, two = self.classes_, self.class_weight_, len(self.classes_) == 2
         of_row = np.where(codes >= 0, factors[codes], 1.0)
         loss, penalized = self._loss_for(*loss_pair())
-        self.classes_, self.class_weight_, two = classes, factors, len(classes) == 2
-        rest = not two and self.multi_class == "ovr"
+        rest = rest and not two
         whole = KernelProblem(
             X,
             np.where(codes == 1, 1.0, -1.0),

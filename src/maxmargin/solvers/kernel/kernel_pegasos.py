@@ -12,12 +12,13 @@ A step takes k random rows, with outputs of the present w, and adds those that v
 The factors (1 - 1/t) multiply to 1/t, so that w_T = 1/(lambda T k) sum_i n_i y_i phi(x_i), where n_i counts how often
 row i was added: nothing is ever rescaled.
 
-Paper -> code: k -> batch_size, T -> n_steps, n_i -> counts.
+Paper -> code: k -> batch_size, T k -> n_seen, n_i -> counts.
 
 What differs: rows are visited in random permutations rather than drawn with replacement, which keeps n_i C n / (T k)
-below C after whole passes. The coefficients returned are drawn into the box where they exceed it, so that they are a
-dual point as well and the certificate needs nothing else. There is no projection onto the ball of radius
-1/sqrt(lambda), which the authors later found to be of no use. The intercept is penalised (``penalize_intercept=True``).
+below C after whole passes; the last step of a permutation may have fewer than k rows, and counts for what it has. The
+coefficients returned are drawn into the box where they exceed it, so that they are a dual point as well and the
+certificate needs nothing else. There is no projection onto the ball of radius 1/sqrt(lambda), which the authors later
+found to be of no use. The intercept is penalised (``penalize_intercept=True``).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from maxmargin.solvers.kernel.expansion import (
     next_batch,
     passes_of,
 )
+from maxmargin.solvers.kernel.online import Horizon
 
 
 class _Fields(NamedTuple):
@@ -46,7 +48,7 @@ class _Fields(NamedTuple):
     counts: Array
     order: Array
     position: int
-    n_steps: int
+    n_seen: int  # rows of all steps
     seed: int
     n_permutations: int
 
@@ -75,6 +77,7 @@ class KernelPegasos(ExpansionSolver):
     max_passes: ClassVar[float] = 20.0
     check_every: ClassVar[float] = 5.0
     accuracy: ClassVar[float] = 0.1
+    per_row: ClassVar[tuple[str, ...]] = ("beta", "counts")
 
     def init_state(self, problem: KernelProblem, seed: int | None = 0, start: Any = None) -> PegasosState:  # type: ignore[override]
         """At zero: the first steps forget any other start."""
@@ -85,17 +88,26 @@ class KernelPegasos(ExpansionSolver):
     def update(self, problem: KernelProblem, state: PegasosState, goal: Goal) -> PegasosState:  # type: ignore[override]
         """Steps over some thousand rows."""
         n = len(state.order)
+        horizon = Horizon(n, float(problem.cost[state.order].sum()))
         for _ in range(n_batches(state, self.batch_size)):
-            state, batch = next_batch(state, self.batch_size)
-            support = np.flatnonzero(state.counts)
-            scale = n / max(1, state.n_steps * self.batch_size)
-            coefficients = scale * (problem.cost * problem.y * state.counts)[support]
-            f = problem.values.apply(batch, support, coefficients) + coefficients.sum()
-            state.counts[batch[problem.y[batch] * f < 1.0]] += 1.0
-            state = state._replace(n_steps=state.n_steps + 1)
-        share = np.minimum(state.counts * n / (state.n_steps * self.batch_size), 1.0)
+            state = self.step(problem, state, horizon)
+        share = np.minimum(state.counts * n / state.n_seen, 1.0)
         state.beta[:] = problem.cost * problem.y * share
         return state
+
+    def step(self, problem: KernelProblem, state: PegasosState, horizon: Horizon) -> PegasosState:
+        """One step with the next `batch_size` rows."""
+        state, batch = next_batch(state, self.batch_size)
+        support = np.flatnonzero(state.counts)
+        coefficients = self.expansion(problem, state, horizon)[0][support]
+        f = problem.values.apply(batch, support, coefficients) + coefficients.sum()
+        state.counts[batch[problem.y[batch] * f < 1.0]] += 1.0
+        return state._replace(n_seen=state.n_seen + len(batch))
+
+    def expansion(self, problem: KernelProblem, state: PegasosState, horizon: Horizon) -> tuple[Array, float]:
+        """Coefficients and intercept as the steps have left them."""
+        beta = horizon.n / max(1, state.n_seen) * (problem.cost * problem.y * state.counts)
+        return beta, float(beta.sum())
 
     def report(self, problem: KernelProblem, state: PegasosState, goal: Goal) -> Report:  # type: ignore[override]
         """Passes over the rows."""

@@ -15,7 +15,7 @@ Paper -> code: alpha_i -> terms (without the decay, which is one number: `decay`
 What differs: rows are visited in a random order, again and again. Outputs are computed for `batch_size` rows at a time,
 with the f of the beginning of the batch, since one row at a time would be all overhead. For the certificate, the
 coefficients are drawn into the box and their heavier side is scaled down, so that they are a dual point; the intercept
-returned is the best one for these coefficients, which is never worse than the online b.
+returned is the best one for these coefficients, which is never worse than the online b. The step of b is divided by n.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from maxmargin.solvers.kernel.expansion import (
     next_batch,
     passes_of,
 )
+from maxmargin.solvers.kernel.online import Horizon
 from maxmargin.solvers.kernel.start import balanced
 
 _SMALL = 1e-100  # decay at which terms are rescaled
@@ -87,6 +88,7 @@ class NORMA(ExpansionSolver):
     max_passes: ClassVar[float] = 20.0
     check_every: ClassVar[float] = 5.0
     accuracy: ClassVar[float] = 0.3
+    per_row: ClassVar[tuple[str, ...]] = ("beta", "terms", "added")
 
     def init_state(self, problem: KernelProblem, seed: int | None = 0, start: Any = None) -> NormaState:  # type: ignore[override]
         """At zero."""
@@ -101,34 +103,39 @@ class NORMA(ExpansionSolver):
     def update(self, problem: KernelProblem, state: NormaState, goal: Goal) -> NormaState:  # type: ignore[override]
         """Steps over some thousand rows."""
         n = len(state.order)
-        rate = 1.0 / float(problem.cost[state.order].sum())  # lambda, where C n is the sum of all costs
-        mean_cost = 1.0 / (rate * n)
+        horizon = Horizon(n, float(problem.cost[state.order].sum()))
         for _ in range(n_batches(state, self.batch_size)):
-            state = self._batch(problem, state, rate, mean_cost)
+            state = self.step(problem, state, horizon)
         beta = np.clip(state.decay * state.terms, problem.lower, problem.upper)
         state.beta[:] = balanced(problem, beta)
         return state
 
-    def _batch(self, problem: KernelProblem, state: NormaState, rate: float, mean_cost: float) -> NormaState:
+    def step(self, problem: KernelProblem, state: NormaState, horizon: Horizon) -> NormaState:
+        """Steps over the next `batch_size` rows."""
+        rate, mean_cost = 1.0 / horizon.cost, horizon.cost / horizon.n
         state, batch = next_batch(state, self.batch_size)
         support = np.flatnonzero(state.terms)
         f = state.decay * problem.values.apply(batch, support, state.terms[support])
         decay, offset, n_steps = state.decay, state.offset, state.n_steps
         for row, output in zip(batch, f):
             n_steps += 1
-            step = self.eta * mean_cost * math.sqrt(len(state.order) / n_steps)
+            step = self.eta * mean_cost * math.sqrt(horizon.n / n_steps)
             decay *= max(1.0 - step * rate, 0.5)
             if problem.y[row] * (output + offset) < 1.0:
                 change = step * problem.y[row] * problem.cost[row] / mean_cost
                 state.terms[row] += change / decay
                 state.added[row] = n_steps
-                offset += change / len(state.order)
+                offset += change / horizon.n
         if decay < _SMALL:
             state.terms[:] *= decay
             decay = 1.0
         if self.tau:
             self._truncate(state)
         return state._replace(decay=decay, offset=offset, n_steps=n_steps)
+
+    def expansion(self, problem: KernelProblem, state: NormaState, horizon: Horizon) -> tuple[Array, float]:
+        """Coefficients and intercept as the steps have left them."""
+        return state.decay * state.terms, state.offset
 
     def _truncate(self, state: NormaState) -> None:
         """Drop the oldest terms."""
