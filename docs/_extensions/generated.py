@@ -49,6 +49,9 @@ PAPERS = {
     "cvm": "Tsang, Kwok, Cheung (JMLR 2005)",
     "bvm": "Tsang, Kocsor, Kwok (ICML 2007)",
     "kernel_pegasos": "Shalev-Shwartz, Singer, Srebro (ICML 2007), section 4",
+    "nystroem": "Williams, Seeger (NIPS 2001)",
+    "fourier": "Rahimi, Recht (NIPS 2007)",
+    "online_sgd": "Bottou (COMPSTAT 2010); Xu (2011); Shamir, Zhang (ICML 2013)",
     "norma": "Kivinen, Smola, Williamson (IEEE Trans. Signal Processing 2004)",
     "budget_sgd": "Wang, Crammer, Vucetic (JMLR 2012); Glasmachers, Qaadan (2018)",
 }
@@ -71,13 +74,7 @@ def solver_rows():
 
 
 def paper_of(name, cls):
-    """Where a solver comes from: the table above, or what its file names first."""
-    if name in PAPERS:
-        return PAPERS[name]
-    head = sys.modules[cls.__module__].__doc__ or ""
-    cited = re.search(r"^((?:[A-Z][\w-]+, )*[A-Z][\w-]+): [^:]*?\b((?:19|20)\d\d)\b", head, flags=re.M)
-    return f"{cited[1]} ({cited[2]})" if cited else "see its file"
-
+XX
 
 def write_reference(path):
     """The page with all solvers, for autosummary, which must find it when the build begins."""
@@ -94,13 +91,26 @@ def write_reference(path):
         path.write_text(text)
 
 
-def test_of(module: str) -> str:
-    """The test file of a solver's module."""
-    stem = module.rpartition(".")[2]
-    for pattern in (f"tests/solvers/test_{stem}.py", f"tests/**/test_{stem}.py"):
-        if found := sorted(ROOT.glob(pattern)):
-            return str(found[0].relative_to(ROOT))
-    return "tests/kernel" if ".kernel." in module else "tests/test_contract.py"
+# Solver: its test file, where that is not called after the solver's module.
+TESTS = {
+    "block_smo": "tests/kernel/test_kernel_solvers.py",
+    "smo": "tests/kernel/test_kernel_solvers.py",
+    "svmlight": "tests/kernel/test_other_kernel_solvers.py",
+    "cvm": "tests/kernel/test_other_kernel_solvers.py",
+    "bvm": "tests/kernel/test_other_kernel_solvers.py",
+    "kernel_pegasos": "tests/kernel/test_other_kernel_solvers.py",
+    "norma": "tests/kernel/test_other_kernel_solvers.py",
+    "nystroem": "tests/kernel/test_other_kernel_solvers.py",
+    "fourier": "tests/kernel/test_other_kernel_solvers.py",
+    "online_sgd": "tests/test_online_svc.py",
+    "sgd_plain": "tests/solvers/test_gradient_descent.py",
+    "2sgd": "tests/solvers/test_gradient_descent.py",
+}
+
+
+def test_of(name: str, cls: type) -> str:
+    """The test file of a solver."""
+    return TESTS.get(name) or f"tests/solvers/test_{cls.__module__.rpartition('.')[2]}.py"
 
 
 class _FromText(SphinxDirective):

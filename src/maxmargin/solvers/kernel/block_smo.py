@@ -95,6 +95,13 @@ class BlockSMO(ExpansionSolver):
     growth : float
     extra : float
         Rows beside those that must be active, as a share of them: the nearest to the margin.
+
+    Examples
+    --------
+    >>> from maxmargin import SVC
+    >>> X, y = [[0.0, 0.1], [1.0, 0.0], [2.0, 1.0], [0.1, 0.2]], [0, 1, 1, 0]
+    >>> SVC(solver=BlockSMO(block_size=512)).fit(X, y).stop_reason_
+    'converged'
     """
 
     block_size: int = 0

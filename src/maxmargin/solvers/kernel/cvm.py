@@ -77,7 +77,16 @@ class CoreState(PenalizedExpansion, _Fields):
 
 @dataclass(frozen=True)
 class CVM(ExpansionSolver):
-    """Core sets: the furthest of 59 random rows joins, and the problem of the core set is solved."""
+    """Core sets: the furthest of 59 random rows joins, and the problem of the core set is solved.
+
+    Examples
+    --------
+    >>> from maxmargin.problem.kernel_problem import KernelProblem
+    >>> from maxmargin.solvers.kernel import solve
+    >>> problem = KernelProblem([[0.0], [1.0], [2.0]], [-1, 1, 1], loss="squared_hinge", penalize_intercept=True)
+    >>> solve(problem, CVM(), tol=0.01).stop_reason
+    'converged'
+    """
 
     name: ClassVar[str] = "cvm"
     losses: ClassVar[tuple[type, ...]] = (losses.SquaredHinge,)
@@ -189,7 +198,16 @@ class CVM(ExpansionSolver):
 
 @dataclass(frozen=True)
 class BVM(CVM):
-    """Enclosing balls without a quadratic program: the centre moves towards the furthest row, by the best step."""
+    """Enclosing balls without a quadratic program: the centre moves towards the furthest row, by the best step.
+
+    Examples
+    --------
+    >>> from maxmargin.problem.kernel_problem import KernelProblem
+    >>> from maxmargin.solvers.kernel import solve
+    >>> problem = KernelProblem([[0.0], [1.0], [2.0]], [-1, 1, 1], loss="squared_hinge", penalize_intercept=True)
+    >>> solve(problem, BVM(), tol=0.01).stop_reason
+    'converged'
+    """
 
     name: ClassVar[str] = "bvm"
 

@@ -133,7 +133,15 @@ class Features(Solver):
 
 @dataclass(frozen=True)
 class Nystroem(Features):
-    """Random rows as landmarks, in whose span the kernel is exact."""
+    """Random rows as landmarks, in whose span the kernel is exact.
+
+    Examples
+    --------
+    >>> from maxmargin import SVC
+    >>> X, y = [[0.0, 0.1], [1.0, 0.0], [2.0, 1.0], [0.1, 0.2]], [0, 1, 1, 0]
+    >>> SVC(solver=Nystroem(n_components=3)).fit(X, y).stop_reason_
+    'converged'
+    """
 
     name: ClassVar[str] = "nystroem"
 
@@ -152,7 +160,15 @@ class Nystroem(Features):
 
 @dataclass(frozen=True)
 class Fourier(Features):
-    """Random waves whose products are an RBF kernel on average."""
+    """Random waves whose products are an RBF kernel on average.
+
+    Examples
+    --------
+    >>> from maxmargin import SVC
+    >>> X, y = [[0.0, 0.1], [1.0, 0.0], [2.0, 1.0], [0.1, 0.2]], [0, 1, 1, 0]
+    >>> SVC(solver=Fourier(n_components=50)).fit(X, y).stop_reason_
+    'converged'
+    """
 
     name: ClassVar[str] = "fourier"
 

@@ -67,6 +67,14 @@ class KernelPegasos(ExpansionSolver):
     ----------
     batch_size : int
         Rows of a step.
+
+    Examples
+    --------
+    >>> from maxmargin.problem.kernel_problem import KernelProblem
+    >>> from maxmargin.solvers.kernel import solve
+    >>> problem = KernelProblem([[0.0], [1.0], [2.0]], [-1, 1, 1], penalize_intercept=True)
+    >>> solve(problem, KernelPegasos(), tol=0.1, max_iter=1000).certificate.relative_gap <= 0.1
+    True
     """
 
     batch_size: int = 32

@@ -76,6 +76,14 @@ class NORMA(ExpansionSolver):
         Step after a whole pass, as a share of C: eta_t = eta C sqrt(n / t).
     batch_size : int
         Rows whose outputs are computed together.
+
+    Examples
+    --------
+    >>> from maxmargin.problem.kernel_problem import KernelProblem
+    >>> from maxmargin.solvers.kernel import solve
+    >>> problem = KernelProblem([[0.0], [1.0], [2.0]], [-1, 1, 1])
+    >>> solve(problem, NORMA(tau=100), max_iter=50).certificate.relative_gap < 1.0
+    True
     """
 
     tau: int = 0

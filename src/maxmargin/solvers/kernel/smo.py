@@ -75,6 +75,13 @@ class SMO(ExpansionSolver):
     ----------
     shrinking : bool
         Whether rows that seem to stay at a bound are left out for a while.
+
+    Examples
+    --------
+    >>> from maxmargin import SVC
+    >>> X, y = [[0.0, 0.1], [1.0, 0.0], [2.0, 1.0], [0.1, 0.2]], [0, 1, 1, 0]
+    >>> SVC(solver=SMO(shrinking=False)).fit(X, y).stop_reason_
+    'converged'
     """
 
     shrinking: bool = True

@@ -44,6 +44,13 @@ class SVMLight(SMO):
         Variables of a working set.
     patience : int
         Iterations for which a row must have been optimal at a bound.
+
+    Examples
+    --------
+    >>> from maxmargin import SVC
+    >>> X, y = [[0.0, 0.1], [1.0, 0.0], [2.0, 1.0], [0.1, 0.2]], [0, 1, 1, 0]
+    >>> SVC(solver=SVMLight(q=4)).fit(X, y).stop_reason_
+    'converged'
     """
 
     q: int = 10

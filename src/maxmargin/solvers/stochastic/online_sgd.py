@@ -69,6 +69,12 @@ class OnlineSGD(Solver):
     ----------
     alpha : float
         lambda of the objective, lambda/2 |w|^2 + mean loss.
+
+    Examples
+    --------
+    >>> from maxmargin import OnlineSVC
+    >>> OnlineSVC(alpha=1e-3).fit([[0.0], [1.0]], [0, 1]).solver_
+    OnlineSGD(alpha=0.001)
     """
 
     alpha: float = 1e-4
