@@ -59,11 +59,25 @@ def test_everything_in_the_reference_has_an_example():
     assert [name for name, thing in listed() if ">>>" not in (thing.__doc__ or "")] == []
 
 
-def tool(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+def tool(name, folder="tools"):
+    spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_every_solver_has_an_example_a_paper_and_a_test_in_the_table_of_methods():
+    facts = tool("solver_facts", "docs/_extensions")
+    rows = facts.solver_rows()
+    assert {name for name, _, _ in rows} == set(facts.PAPERS)
+    assert {family for _, _, family in rows} == set(facts.FAMILIES)
+    for name, cls, family in rows:
+        assert ">>>" in cls.__doc__, name
+        test = (ROOT / facts.test_of(name, cls)).read_text()
+        assert re.search(rf"\b{cls.__name__}\b|[\"']{name}[\"']", test), name
+        prose, picture = (ROOT / "docs" / "methods" / f"{family}.rst").read_text().split(".. plot::", maxsplit=1)
+        assert re.search(rf"\b{name}\b", prose), f"docs/methods/{family}.rst says nothing of {name}"
+        assert "ConvergenceDisplay" in picture or "passes over the data" in picture
 
 
 def test_the_figures_of_readme_are_those_of_the_benchmarks_file():
