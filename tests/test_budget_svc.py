@@ -465,7 +465,7 @@ def test_without_time_for_the_refit_the_mean_is_kept(two, monkeypatch, interrupt
             interrupt.set()
         raise _budget_refit.OutOfTime
 
-    monkeypatch.setattr("maxmargin.estimators.budget.refit", out_of_time)
+    monkeypatch.setattr("maxmargin.estimators._budget_machine.refit", out_of_time)
     found = BudgetSVC(budget=25, max_time=1e3, **SHARP)
     told = pytest.raises(KeyboardInterrupt) if interrupted else pytest.warns(ConvergenceWarning, match="Raise max_time")
     with told:

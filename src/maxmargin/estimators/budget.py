@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from copy import deepcopy
-from dataclasses import replace
-from functools import partial
-from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
@@ -17,28 +13,24 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import kernels
 from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array, as_rows
-from maxmargin.estimators._budget_size import DEFAULT_TIME, SHARE_OF_PASSES, Trial, announce, choose
+from maxmargin.estimators._budget_machine import BudgetMachine, expansion
 from maxmargin.estimators._budget_store import StoredRows, stacked
-from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from maxmargin.estimators._estimator import Classifier, Estimator
+from maxmargin.estimators._callbacks import FitTask, with_callbacks
+from maxmargin.estimators._estimator import Classifier
 from maxmargin.estimators._one_vs_rest import check_labels, class_factors, observed_classes, stream_classes
-from maxmargin.estimators._parameters import SEVERITY, progress_bar, seed_of, validated
+from maxmargin.estimators._parameters import progress_bar, seed_of, validated
 from maxmargin.estimators._stored import is_stored, see_features
-from maxmargin.kernels import Kernel
-from maxmargin.kernels.scale import gamma_for
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import check_weights
 from maxmargin.problem.budget_problem import BudgetProblem
-from maxmargin.solvers.base import Result, run
-from maxmargin.solvers.budget.budget_sgd import BudgetSGD
-from maxmargin.solvers.budget.refit import OutOfTime, Refit, distinct_rows, refit
+from maxmargin.solvers.base import run
 from maxmargin.solvers.budget.state import BudgetState
-from maxmargin.solvers.interrupts import catch_interrupt, end_of_fit
+from maxmargin.solvers.interrupts import end_of_fit
 
 _FEWEST_ROWS = 512  # of a stream that tell its scales well enough
 
 
-class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
+class BudgetSVC(Classifier, BudgetMachine):
     """Kernel support vector classifier with a limited number of support vectors, for data of any size.
 
     Stochastic gradient descent passes over the rows and keeps at most `budget` support vectors by merging them; its
@@ -224,7 +216,7 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
         budget, started = self._size(function, problem, before, started)
 
         def usable(states: list[BudgetState]) -> dict[str, Any]:
-            return {"classes_": classes, "kernel_": function, "budget_": budget, **_expansion(deepcopy(states[0]))}
+            return {"classes_": classes, "kernel_": function, "budget_": budget, **expansion(deepcopy(states[0]))}
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         task = FitTask(self, 1, usable, {"X": X, "y": y, "metadata": metadata})
@@ -299,166 +291,6 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
             end_of_fit(self.stop_reason_, message, ConvergenceWarning, stacklevel=2)
         return self
 
-    # ------------------------------------------------------------ parts of fit
-
-    def _check_parameters(self) -> None:
-        for name in ("C", "max_iter", "max_time", "tol", "coef0"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) and not (value is None and name == "max_time"):
-                raise ValueError(f"{name} must be a number, got {value!r}")
-        is_auto = isinstance(self.budget, str) and self.budget == "auto"
-        if not is_auto and not (isinstance(self.budget, Integral) and int(self.budget) >= 2):
-            raise ValueError(f'budget must be an integer of at least 2 or "auto", got {self.budget!r}')
-        if is_auto and not self.max_iter < math.inf:
-            raise ValueError(f'budget="auto" needs a finite number of passes, got max_iter={self.max_iter!r}')
-        if not self.tol >= 0.0:
-            raise ValueError(f"tol must be >= 0, got {self.tol!r}")
-        if self.max_time is not None and not self.max_time > 0.0:
-            raise ValueError(f"max_time must be positive or None, got {self.max_time!r}")
-        effective_n_jobs(self.n_jobs)
-        if not isinstance(self.random_state, (np.random.Generator, np.random.RandomState)):
-            seed_of(self.random_state)  # of a generator, asking would draw a number
-
-    def _kernel_function(self, rows: Any, weight: Array) -> Kernel:
-        """The kernel object, with its gamma as a number."""
-        gamma = gamma_for(self.gamma, rows, weight)
-        return kernels.get(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
-
-    def _function(self) -> Kernel:
-        """The kernel of an earlier fit."""
-        return self.kernel_
-
-    def _solver(self, function: Kernel, budget: int, bias: float, dtype: str = "auto") -> BudgetSGD:
-        return BudgetSGD(function, budget, self.maintenance, bias=bias, dtype=dtype)
-
-    def _solver_of_passes(self, function: Kernel, budget: int) -> BudgetSGD:
-        """What finds support vectors. The noise of an intercept disturbs all steps; a refit brings it later."""
-        return self._solver(function, budget, 1.0 if self.fit_intercept and not self.refit else 0.0)
-
-    def _size(self, function: Kernel, problem: BudgetProblem, before: BudgetState | None, started: float) -> Any:
-        """The budget (of "auto", what fits into the time, unless an earlier fit is gone on with) and the start."""
-        if not isinstance(self.budget, str):
-            return int(self.budget), started
-        if before is not None:
-            return self.budget_, started
-        bias, seed = 1.0 if self.fit_intercept else 0.0, seed_of(self.random_state)
-        options = {"bias": bias, "tol": self.tol, "seed": seed, "n_jobs": effective_n_jobs(self.n_jobs)}
-        trial = Trial(
-            lambda budget: self._solver_of_passes(function, budget),
-            problem,
-            float(self.max_iter),
-            options if self.refit else None,
-            seed,
-        )
-        trial.compile()
-        limit = DEFAULT_TIME if self.max_time is None else float(self.max_time)
-        plan = choose(trial, max(0.1 * limit, limit - (working_time() - started)))
-        announce(plan)
-        return plan.budget, started
-
-    def _start(self, classes: Array) -> BudgetState | None:
-        """The state to go on from, if that is asked for and possible."""
-        state = getattr(self, "_state", None)
-        if not self.warm_start or state is None or not np.array_equal(classes, self.classes_):
-            return None
-        return state if len(state.support.vectors) == self.n_features_in_ else None
-
-    def _find(
-        self,
-        function: Kernel,
-        problem: BudgetProblem,
-        budget: int,
-        before: BudgetState | None,
-        started: float,
-        task: FitTask,
-        stored: StoredRows | None = None,
-    ) -> tuple[Result, Refit | None, BudgetState]:
-        """Support vectors by passes over the rows, which may be stored, then their coefficients."""
-        bias, seed = 1.0 if self.fit_intercept else 0.0, seed_of(self.random_state)
-
-        def seconds_left(share: float) -> float | None:
-            left = None if self.max_time is None else self.max_time - (working_time() - started)
-            return None if left is None else max(1e-9, share * left)
-
-        with catch_interrupt() as interrupt, progress_bar(self.verbose) as bars, task.callbacks(0) as callbacks:
-            may_be_few = self.refit and before is None and (stored is None or stored.n == problem.n_rows)
-            everything = distinct_rows(problem, budget) if may_be_few else None
-            if everything is not None:
-                result = self._all_rows(function, problem, budget, everything, started)
-            else:
-                make_passes = partial(run, problem=problem) if stored is None else stored.run  # type: ignore[arg-type]
-                result = make_passes(
-                    self._solver_of_passes(function, budget),
-                    max_iter=self.max_iter,
-                    max_time=seconds_left(SHARE_OF_PASSES if self.refit else 1.0),
-                    callbacks=[*bars, *callbacks],
-                    start=before,
-                    seed=seed,
-                    **{"interrupt": interrupt, **self._run_options},
-                )
-            state = result.state
-            if not self.refit or interrupt.is_set() or state.counters.size == 0:
-                return result, None, state
-            try:
-                best = refit(
-                    function,
-                    state.support,
-                    state.counters.size,
-                    problem,
-                    bias=bias,
-                    tol=self.tol,
-                    max_time=seconds_left(1.0),
-                    seed=seed,
-                    n_jobs=effective_n_jobs(self.n_jobs),
-                    callbacks=bars,
-                    interrupt=interrupt,
-                )
-            except OutOfTime:
-                reason = "interrupted" if interrupt.is_set() else "max_time"
-                return replace(result, stop_reason=reason), None, state
-        state.set_coefficients(best.coefficients, best.intercepts)
-        return result, best, state
-
-    def _all_rows(self, function: Kernel, problem: BudgetProblem, budget: int, rows: Array, started: float) -> Result:
-        """As if a pass had made every row a support vector: there is room for all of them."""
-        solver = self._solver(function, budget, 0.0, dtype="float64")
-        state = solver.init_state(problem, seed_of(self.random_state)).filled(rows)
-        n, size = len(state.order), len(rows)
-        state = state._replace(counters=state.counters._replace(steps=n, visits=n, violations=n, repeats=n - size))
-        seconds = working_time() - started
-        report = solver.report(problem, state, None)
-        entry = {"seconds": seconds, "passes": report.passes, **report.counters}
-        history = {name: np.array([number]) for name, number in entry.items()}
-        return Result(None, None, None, history, "max_iter", report.passes, seconds, solver, state)
-
-    def _keep(self, result: Result, best: Refit | None, state: BudgetState) -> None:
-        """Turn what was found into fitted attributes."""
-        self._keep_state(state)
-        self.history_, self.n_iter_ = result.history, max(1, math.ceil(result.passes))
-        self.solver_ = result.solver
-        reasons = [] if result.stop_reason == "max_iter" and best is not None else [result.stop_reason]
-        certificates = []
-        if best is not None:
-            reasons += [r.stop_reason for r in best.results]
-            certificates = [r.certificate for r in best.results]
-        self.certificate_ = None if best is None else certificates[0] if len(certificates) == 1 else certificates
-        self.stop_reason_ = max(reasons, key=SEVERITY.index)
-
-    def _keep_state(self, state: BudgetState) -> None:
-        for name, fitted in _expansion(state).items():
-            setattr(self, name, fitted)
-
-    def _complaint(self) -> str:
-        """What the one warning of a fit says."""
-        passes = f"BudgetSVC stopped after {self.history_['passes'][-1]:.2f} of {self.max_iter:g} passes"
-        if self.stop_reason_ == "interrupted":
-            return f"{passes}: it was interrupted, and the model found so far is kept. Fit again to finish it."
-        worst = self.certificate_ if isinstance(self.certificate_, list) else [self.certificate_]
-        gap = max((c.relative_gap for c in worst if c is not None), default=math.inf)
-        reached = f" and at a relative gap of {gap:.1e} of its coefficients, not tol={self.tol:g}" if self.refit else ""
-        what = "max_time" if self.stop_reason_ == "max_time" else "tol"
-        return f"{passes}{reached}. Raise {what}, or take a smaller budget."
-
     # ------------------------------------------------------------ use
 
     def _outputs(self, X: Any) -> Array:
@@ -478,13 +310,3 @@ class BudgetSVC(Classifier, CallbackSupportMixin, Estimator):
         from maxmargin.models.libsvm import write_libsvm
 
         write_libsvm(path, self)
-
-
-def _expansion(state: BudgetState) -> dict[str, Any]:
-    """The attributes that `predict` needs."""
-    return {
-        "_state": state,
-        "support_vectors_": state.support.vectors[:, : state.counters.size].T,
-        "dual_coef_": state.coefficients,
-        "intercept_": state.intercepts,
-    }
