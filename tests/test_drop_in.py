@@ -1,5 +1,6 @@
 """LinearSVC and LinearSVR in the place of scikit-learn's: what programs written for these may say."""
 
+import argparse
 import inspect
 
 import numpy as np
@@ -8,7 +9,8 @@ import scipy.sparse as sp
 import sklearn.svm
 
 import maxmargin
-from maxmargin import BudgetSVC, LinearSVC, LinearSVCCV, LinearSVR, OnlineSVC, StructuralSVC, load
+from maxmargin import BudgetSVC, LinearSVC, LinearSVCCV, LinearSVR, OnlineSVC, Problem, StructuralSVC, load, losses
+from maxmargin.cli import train
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +129,18 @@ def test_defaults_are_the_same_everywhere():
     losses_of = [inspect.signature(f).parameters["loss"].default for f in (LinearSVC, LinearSVCCV, maxmargin.path)]
     solvers_of = [inspect.signature(f).parameters["solver"].default for f in (LinearSVC, LinearSVCCV, maxmargin.path)]
     assert (set(losses_of), set(solvers_of)) == ({"squared_hinge"}, {"auto"})
+
+
+def test_epsilon_is_scikit_learns_in_estimators_and_one_number_elsewhere():
+    for ours, theirs in ((LinearSVR, sklearn.svm.LinearSVR), (maxmargin.SVR, sklearn.svm.SVR)):
+        assert ours().epsilon == theirs().epsilon
+    parser = argparse.ArgumentParser()
+    train.add_arguments(parser)
+    elsewhere = {maxmargin.SVR().epsilon, parser.parse_args(["data", "model"]).epsilon}
+    for name in ("epsilon_insensitive", "squared_epsilon_insensitive"):
+        tag = type(losses.get(name))
+        elsewhere |= {tag().epsilon, losses.get(name).epsilon, Problem([[1.0]], [0.5], loss=name).loss.epsilon}
+    assert elsewhere == {0.1}
 
 
 def test_classes_of_solvers_callbacks_and_penalties_are_at_hand(two):

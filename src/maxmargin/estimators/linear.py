@@ -249,7 +249,8 @@ class LinearSVR(RegressorMixin, LinearEstimator):
             default="epsilon_insensitive"
         A loss object, such as ``losses.EpsilonInsensitive(0.1)``, has its own epsilon.
     epsilon : float, default=0.0
-        Errors up to this size cost nothing. Its scale is that of y.
+        Errors up to this size cost nothing. Its scale is that of y. The default is scikit-learn's; everywhere else
+        (loss objects, ``Problem(loss="epsilon_insensitive")``, `SVR`, ``maxmargin train -p``) it is 0.1.
     solver : str or Solver, default="auto"
         A name from ``maxmargin.solvers.names()``, a solver object with its own parameters, or "auto".
     tol : float, default=1e-3
