@@ -17,8 +17,9 @@ import samples
 import maxmargin
 from maxmargin import Problem, losses, solve, solvers
 from maxmargin.cli import main
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import as_rows
-from maxmargin.data.source import InMemory, Labels
+from maxmargin.data.source import Labels
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")

@@ -11,8 +11,8 @@ from sklearn.svm import LinearSVC, OneClassSVM
 
 from maxmargin import LinearSVC as OurLinearSVC
 from maxmargin import Problem, measures, solve
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import as_rows
-from maxmargin.data.source import InMemory
 from maxmargin.problem.risks import CrammerSinger, OneClass, Structural
 
 STORAGES = {

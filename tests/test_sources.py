@@ -13,8 +13,9 @@ import samples
 
 from maxmargin import Problem, losses, solve, solvers
 from maxmargin.data import cuts
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import as_rows
-from maxmargin.data.source import Block, InMemory, Labels, Paused, check_pause, pausing
+from maxmargin.data.source import Block, Labels, Paused, check_pause, pausing
 
 STORAGES = {"dense": np.asarray, "csr": samples.csr}
 PASSES = [name for name in solvers.names() if solvers.get(name).access == "passes"]

@@ -4,6 +4,7 @@ Every solver whose access is "passes" is covered by being registered.
 """
 
 import errno
+import functools
 import gc
 import itertools
 import os
@@ -16,8 +17,10 @@ import samples
 import maxmargin
 from maxmargin import Problem, losses, solve, solvers
 from maxmargin.data import cuts, scratch
+from maxmargin.data.cuts import SumTree
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import as_rows
-from maxmargin.data.source import InMemory, Labels, Paused, SumTree, pausing
+from maxmargin.data.source import Labels, Paused, Source, pausing
 from maxmargin.data.store import StoreError
 from maxmargin.data.store.source import StoreSource
 from maxmargin.solvers import auto
@@ -224,5 +227,24 @@ def test_partitions_are_added_in_pairs():
         total += block.rows.values.sum()
 
     assert InMemory(parts).make_pass(add, labels, sums=[1]).sums[0][0] == (1.0 + 1e100) + (1.0 - 1e100)
-    assert isinstance(StoreSource.make_pass, type(InMemory.make_pass))
-    assert StoreSource.make_pass is InMemory.make_pass  # one text for all
+    assert StoreSource.make_pass is Source.make_pass  # one text for all
+
+
+def test_a_pass_over_one_block_is_the_general_one():
+    rng = np.random.default_rng(0)
+    source = InMemory((as_rows(rng.normal(size=(40, 3)))[0],))
+    labels, start = Labels(rng.normal(size=40), np.ones(40), None), rng.normal(size=3)
+
+    def add(block, factor, z, total, onto):
+        z[:] = factor * block.y
+        total += block.rows.values.T @ z
+        onto += 1.0
+        return float(z.sum())
+
+    def made_by(make_pass):
+        return make_pass(add, labels, shared=[2.0], writes=[np.float64], sums=[3, start.copy()])
+
+    short, general = made_by(source.make_pass), made_by(functools.partial(Source.make_pass, source))
+    assert short.results == general.results
+    for ours, theirs in zip((*short.vectors, *short.sums), (*general.vectors, *general.sums), strict=True):
+        assert np.array_equal(ours, theirs)

@@ -9,8 +9,8 @@ import samples
 
 import maxmargin
 from maxmargin import LinearSVC, Problem, solve
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import as_rows
-from maxmargin.data.source import InMemory
 from maxmargin.solvers.coordinate.block_cd import BlockCD
 
 BORDERS = [0, 30, 30, 55, 100]

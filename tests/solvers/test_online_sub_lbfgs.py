@@ -62,8 +62,8 @@ def test_batches_grow_until_the_goal_is_proven():
 
 
 def test_partitions_do_not_matter_to_batches():
+    from maxmargin.data.memory import InMemory
     from maxmargin.data.rows import as_rows
-    from maxmargin.data.source import InMemory
 
     X, y = samples.sample("hinge", n_rows=60)
     parts = InMemory(tuple(as_rows(X[lo:hi])[0] for lo, hi in itertools.pairwise((0, 13, 40, 60))))

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.data.cuts import SumTree, fold, size_of
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import Array, Dense, Rows, as_rows, n_features, n_rows, n_stored
-from maxmargin.data.source import InMemory, Labels, Pass, Paused, RowVector, Source, asked_to_pause
+from maxmargin.data.source import Labels, Pass, Paused, RowVector, Source, asked_to_pause
 from maxmargin.data.store.store import StoreRows, as_matrix
 
 _PATIENCE = 0.2  # seconds between two looks at whether a pass shall pause

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import losses, penalties
-from maxmargin.data.source import InMemory
+from maxmargin.data.memory import InMemory
 from maxmargin.models.contents import read_content, write_content
 from maxmargin.models.file import ModelFileError, read_model
 from maxmargin.problem import Problem

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._jit import DENSE_MATH, compiled, compiled_lean, generic
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import CSR, Array, Dense, Rows, n_features, n_rows, n_stored, n_weights
-from maxmargin.data.source import Block, InMemory, Labels
+from maxmargin.data.source import Block, Labels
 
 _PANEL = 128  # rows that are multiplied at once: with 500 features they fit the second-level cache
 _TILE = 4  # columns of a panel come in multiples of it

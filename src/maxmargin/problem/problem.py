@@ -29,8 +29,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin import losses, penalties
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import Array, Rows, as_rows
-from maxmargin.data.source import InMemory, RowVector
+from maxmargin.data.source import RowVector
 from maxmargin.losses import Loss
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.penalties import Penalty
@@ -80,7 +81,7 @@ class Problem(Questions):
     ----------
     X : ndarray, memmap or scipy.sparse matrix of shape (n_rows, n_features), or a source of rows
         Not copied if it is C-ordered or CSR, float32 or float64; see `maxmargin.data.rows.as_rows`. A source, such as
-        `maxmargin.data.source.InMemory`, has its own intercept column and threads: `bias` and `n_jobs` are left out.
+        `maxmargin.data.memory.InMemory`, has its own intercept column and threads: `bias` and `n_jobs` are left out.
     y : array-like of shape (n_rows,) or None
         Labels -1 and +1, or the targets of a regression loss. None: they come later, by `with_labels`.
     C : float

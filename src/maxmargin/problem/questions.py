@@ -17,8 +17,9 @@ import numpy as np
 
 from maxmargin import penalties
 from maxmargin._jit import DENSE_MATH, compiled_lean, generic
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import CSR, Array, Dense, add_row, prefetch_row, row_dot, row_norm2, row_size
-from maxmargin.data.source import Block, InMemory, Labels, Pass, RowVector
+from maxmargin.data.source import Block, Labels, Pass, RowVector
 from maxmargin.losses import Loss, argument, derivative, second_derivative, sign, value
 from maxmargin.penalties import Penalty
 from maxmargin.problem.gram import gram_effort, gram_shape, gram_step

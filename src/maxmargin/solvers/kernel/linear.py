@@ -23,8 +23,8 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from maxmargin import kernels
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import Array, as_dense, n_features, take
-from maxmargin.data.source import InMemory
 from maxmargin.losses import is_margin_loss
 from maxmargin.problem import Problem
 from maxmargin.problem.gram import one_blas_thread

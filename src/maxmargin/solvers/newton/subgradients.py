@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._jit import DENSE_MATH, compiled, compiled_lean
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import Array, Dense, Rows, add_row, row_dot, take
-from maxmargin.data.source import Block, InMemory, Labels, RowVector
+from maxmargin.data.source import Block, Labels, RowVector
 from maxmargin.losses import argument, conjugate, derivative, sign, target
 from maxmargin.problem import Problem
 from maxmargin.solvers.newton.lbfgs import Memory, latest_scale, times_inverse

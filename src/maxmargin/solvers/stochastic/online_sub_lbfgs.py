@@ -36,8 +36,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin._random import new_rng, shuffle
+from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import Array, Rows, n_rows, take
-from maxmargin.data.source import Block, InMemory, RowVector
+from maxmargin.data.source import Block, RowVector
 from maxmargin.losses import EpsilonInsensitive, Hinge
 from maxmargin.problem import Certificate, Problem
 from maxmargin.solvers.base import Goal, Report, Solver
