@@ -78,6 +78,7 @@ class SolverTable(_FromText):
 
         wanted = self.arguments[0] if self.arguments else None
         rows = []
+        here = (Path(self.env.srcdir) / self.env.docname).parent
         for name, cls, family in solver_rows():
             if wanted not in (None, family):
                 continue
@@ -89,7 +90,7 @@ class SolverTable(_FromText):
             path = cls.__module__.replace(".", "/") + ".py"
             up, source, test = "../" * self.env.docname.count("/"), path.removesuffix(".py"), test_of(name, cls)
             links = [f"`{path.removeprefix('maxmargin/')} <{up}_modules/{source}.html>`__"]
-            links += [f":download:`{test} <{os.path.relpath(ROOT / test, Path(self.env.srcdir))}>`"]
+            links += [f":download:`{test} <{os.path.relpath(ROOT / test, here)}>`"]
             rows.append([target, able_text, PAPERS[name], ", ".join(links)])
         return _table("20 24 24 32", ["solver", "takes", "paper", "file and test"], rows)
 
