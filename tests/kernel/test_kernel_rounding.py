@@ -114,3 +114,15 @@ def test_the_claimed_gap_is_true_in_extended_precision(kind):
     beta = result.state.beta.astype(np.longdouble)
     primal, dual = bounds(problem, np.exp(-np.longdouble(0.5) * distance2), beta, np.longdouble(result.state.intercept))
     assert primal - dual <= result.certificate.gap + 1e-12 * abs(primal)
+
+
+def test_the_matrix_of_a_block_is_computed_anew_when_the_active_rows_change():
+    X = np.random.default_rng(1).normal(size=(40, 3))
+    values = KernelValues(kernels.RBF(0.5), as_rows(X)[0])
+    work, block, out = ActiveRows(values, 10.0), np.arange(12), np.empty((12, 12), np.float32)
+    for active in (np.arange(12), np.arange(12), np.arange(20, 40)):
+        work.change(active)
+        for _ in range(2):
+            part = X[work.rows[block]]
+            wanted = np.exp(-0.5 * ((part[:, None] - part[None]) ** 2).sum(axis=2))
+            np.testing.assert_allclose(work.gram(block, work.slots(block), out), wanted, atol=1e-5)

@@ -48,8 +48,8 @@ class ActiveRows:
 
     @property
     def n_slots(self) -> int:
-        """How many kernel rows there is room for."""
-        return len(self.arena) // self.stride
+        """How many kernel rows there is room for; no more than there are rows, and one."""
+        return min(len(self.arena) // self.stride, self.values.n_rows + 1)
 
     def _stride_for(self, width: int) -> int:
         """The distance between kernel rows of this many columns: as it is, unless that is too small or a waste."""
@@ -65,6 +65,7 @@ class ActiveRows:
         self.owner, self.used = np.full(self.n_slots, -1, np.int64), np.zeros(self.n_slots, np.int64)
         self.owner[: len(owner)] = owner
         self.clock = 1
+        self.last_block = np.zeros(0, np.int64)
 
     def change(self, rows: Array) -> None:
         """Let exactly these rows be active."""
@@ -106,7 +107,10 @@ class ActiveRows:
         return self.slot[block]
 
     def gram(self, block: Array, slots: Array, out: Array) -> Array:
-        """The kernel matrix of a block."""
+        """The kernel matrix of a block, in `out`, which still has that of the block before if it had one."""
+        if np.array_equal(block, self.last_block):
+            return out
+        self.last_block = block
         if self.values.is_cheap:
             self.values.block(self.rows[block], self.values.columns(self.rows[block]), out, np.arange(len(block)))
         else:
