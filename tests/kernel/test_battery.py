@@ -2,20 +2,22 @@
 
 import numpy as np
 import pytest
-from machines import machine, matrix, optimum, rows
+from machines import interior_point, machine, matrix, optimum, rows, split
+from scipy.optimize import linprog
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from maxmargin import SVC, SVR, OneClassSVM
 from maxmargin.solvers import kernel as kernel_solvers
 
 KINDS = {"SVC": SVC, "SVR": SVR, "OneClassSVM": OneClassSVM}
+CORNERS = {1000: (1e-4, 1e-4), 1001: (1e-4, 1e4), 1002: (1e4, 1e-4), 1003: (1e4, 1e4)}  # seed: gamma, C
 
 
-def draw(seed):
+def draw(seed, kind=None, kernel=None, most_rows=70):
     """A problem with something odd about it: (estimator's name, its parameters, X, y, weights, kernel matrix)."""
     rng = np.random.default_rng(seed)
-    kind = ["SVC", "SVC", "SVR", "OneClassSVM"][seed % 4]
-    n, d = int(rng.integers(2, 70)), int(rng.integers(1, 6))
+    kind = kind or ["SVC", "SVC", "SVR", "OneClassSVM"][seed % 4]
+    n, d = int(rng.integers(2, most_rows)), int(rng.integers(1, 6))
     X = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-2, 3)
     if rng.random() < 0.4:
         X[rng.integers(0, n, n // 2)] = X[0]  # duplicates
@@ -32,7 +34,9 @@ def draw(seed):
     weight = rng.choice([0.0, 0.5, 1.0, 7.0], n) if rng.random() < 0.3 else np.ones(n)
     weight[:2] = 1.0
     name = rng.choice(["rbf", "rbf", "linear", "poly", "sigmoid", "precomputed"])
+    name = kernel or name
     gamma, C = 10.0 ** rng.uniform(-4, 4), 10.0 ** rng.uniform(-4, 4)
+    gamma, C = CORNERS.get(seed, (gamma, C))
     parameters = {"kernel": str(name), "gamma": gamma}
     if name in ("linear", "poly"):  # of a size at which float64 has digits to spare
         X = X / max(1.0, np.abs(X).max())
@@ -73,6 +77,13 @@ def judged(kind, parameters, y, weight, K, model):
     return half + loss, y @ beta - epsilon * np.abs(beta).sum() - half
 
 
+def rounding_of(parameters, X, K, model, size):
+    """What the last digits of kernel values may change in an objective of this size."""
+    # Distances are differences of squared lengths: their last digits, times gamma, are those of kernel values.
+    digits = 1e-11 + 1e-15 * (parameters["gamma"] * (X**2).sum(axis=1).max() if parameters["kernel"] == "rbf" else 1)
+    return digits * max(size, np.abs(model.dual_coef_).sum() * np.abs(K).max())
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("block", range(10))
 def test_no_claim_is_false(block):
@@ -84,11 +95,7 @@ def test_no_claim_is_false(block):
             continue  # indefinite: see below
         primal, dual = judged(kind, parameters, y, weight, K, model)
         claimed, size = model.certificate_, max(abs(primal), abs(dual), model.certificate_.scale)
-        # Distances are differences of squared lengths: their last digits, times gamma, are those of kernel values.
-        digits = 1e-11 + 1e-15 * (
-            parameters["gamma"] * (X**2).sum(axis=1).max() if parameters["kernel"] == "rbf" else 1
-        )
-        rounding = digits * max(size, np.abs(model.dual_coef_).sum() * np.abs(K).max())
+        rounding = rounding_of(parameters, X, K, model, size)
         assert abs(claimed.primal - primal) <= 1e-9 * size + rounding, (seed, claimed, primal)
         assert primal - dual <= claimed.gap * 1.01 + rounding or claimed.dual == 0.0, (seed, claimed, primal, dual)
         assert model.stop_reason_ == "converged", (seed, kind, parameters, claimed)
@@ -109,6 +116,67 @@ def test_an_indefinite_kernel_ends_where_no_pair_of_rows_can_gain(seed):
     can_rise = ((y > 0) & (alpha < C)) | ((y < 0) & (alpha > 0.0))
     can_fall = ((y > 0) & (alpha > 0.0)) | ((y < 0) & (alpha < C))
     assert margin[can_rise].max() - margin[can_fall].min() < 1e-2
+
+
+def program(kind, parameters, y, weight):
+    """Target, kink, bounds and sum of the coefficients of a machine, by the textbook."""
+    if kind == "OneClassSVM":
+        return np.zeros(len(y)), 0.0, (np.zeros(len(y)), weight), parameters["nu"] * weight.sum()
+    cost = parameters["C"] * weight
+    if kind == "SVC":
+        return y, 0.0, (np.where(y < 0.0, -cost, 0.0), np.where(y > 0.0, cost, 0.0)), 0.0
+    return y, parameters["epsilon"], (-cost, cost), 0.0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "precomputed"])
+def test_same_optimum_as_an_interior_point_method(kind, kernel):
+    """The optimum lies between what is claimed; the bounds are those of other code, in float64."""
+    for seed in range(1000, 1025):
+        _, parameters, X, y, weight, K = draw(seed, kind, kernel, most_rows=26)
+        model = KINDS[kind](tol=1e-8, **parameters).fit(X, y, sample_weight=weight)
+        if np.linalg.eigvalsh(K).min() < -1e-12 * np.abs(K).max():
+            continue  # a polynomial with a negative constant may be indefinite: see below
+        value, error = interior_point(K, *program(kind, parameters, y, weight))
+        primal, dual = judged(kind, parameters, y, weight, K, model)
+        size = max(abs(primal), model.certificate_.scale)
+        rounding = rounding_of(parameters, X, K, model, size)
+        assert error <= 1e-7 * (size or parameters.get("C", 1.0)), (
+            seed,
+            error,
+        )  # an optimum of zero has no size of its own
+        assert primal - max(dual, -np.inf if kind == "OneClassSVM" else 0.0) <= 1e-8 * size + rounding, seed
+        assert abs(primal + value) <= 1e-7 * size + rounding + error, (seed, parameters, primal, dual, -value)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_certificate_of_an_indefinite_kernel_bounds_all_first_order_gains(kind):
+    """The promise for a sigmoid: no feasible direction gains more than the gap, to first order. No more is known."""
+    n_indefinite = n_converged = 0
+    for seed in range(2000, 2040):
+        _, parameters, X, y, weight, K = draw(seed, kind, "sigmoid", most_rows=40)
+        model = KINDS[kind](tol=1e-4, **parameters).fit(X, y, sample_weight=weight)
+        n_indefinite += np.linalg.eigvalsh(K).min() < -1e-3 * np.abs(K).max()
+        primal, _ = judged(kind, parameters, y, weight, K, model)  # which asserts that it is feasible
+        beta = np.zeros(len(y))
+        beta[model.support_] = model.dual_coef_[0]
+        f = K @ beta
+        target, kink, bounds, total = program(kind, parameters, y, weight)
+        _, reach, cost = split(target - f, kink, *bounds)
+        best = -linprog(cost, A_eq=reach[np.newaxis], b_eq=[total], bounds=(0.0, 1.0)).fun
+        gain = best - ((target - f) @ beta - kink * np.abs(beta).sum())
+        claimed = model.certificate_
+        size = max(abs(primal), claimed.scale)
+        rounding = 1e-7 * max(size, np.abs(beta).sum() * max(1.0, np.abs(f).max()))  # linprog's own tolerance
+        assert gain <= claimed.gap + rounding or claimed.dual == 0.0, (seed, parameters, gain, claimed)
+        assert abs(claimed.primal - primal) <= 1e-9 * max(size, np.abs(beta).sum() * np.abs(K).max()), seed
+        if model.stop_reason_ == "converged":
+            n_converged += 1
+            assert claimed.gap <= 1e-4 * size * (1.0 + 1e-9), (seed, claimed)
+    assert n_indefinite >= 10
+    assert n_converged >= 10
 
 
 @pytest.mark.parametrize("seed", range(5))
