@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from maxmargin import (
     SVC,
+    SVCCV,
     SVR,
     BudgetSVC,
     LinearSVC,
@@ -53,6 +54,7 @@ MODELS = {
     "exact": (SVC(C=10.0, gamma=0.3), TWO),
     "exact of three classes": (SVC(), NAMES),
     "exact, ties broken": (SVC(break_ties=True, kernel="poly", degree=2), THREE),
+    "exact, selected": (SVCCV(Cs=[1.0, 10.0], gammas=[0.1, 0.3], cv=2), TWO),
     "exact pairs": (SVC(decision_function_shape="ovo", kernel="linear"), THREE),
     "exact against the rest": (SVC(multi_class="ovr"), THREE),
     "exact of sparse rows": (SVC(), (csr_matrix(THREE[0]), THREE[1])),
@@ -159,19 +161,22 @@ def test_c_has_sparse_rows_probabilities_and_a_name(tmp_path):
     np.testing.assert_allclose(found[:, 1], model.predict_proba(row)[0])
 
 
-@pytest.mark.parametrize("model", [LinearSVC(C=0.1), LinearSVC(loss="logistic"), BudgetSVC(budget=20), LinearSVR()])
+PIPED = [LinearSVC(C=0.1), LinearSVC(loss="logistic"), BudgetSVC(budget=20), SVC(), LinearSVR(), SVR()]
+
+
+@pytest.mark.parametrize("model", PIPED, ids=lambda model: str(model))
 def test_pipelines(model):
     X, y = TARGETS if isinstance(model, (LinearSVR, SVR)) else NAMES
     pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
     X = X.astype(np.float32)
     first, *second = run_onnx(to_onnx(pipeline), X).values()
     if isinstance(model, (LinearSVR, SVR)):
-        np.testing.assert_allclose(first.ravel(), pipeline.predict(X), atol=1e-4)
+        np.testing.assert_allclose(first.ravel(), pipeline.predict(X), rtol=0.0, atol=1e-5)
         return
     sure = ~undecided(pipeline.decision_function(X))
     np.testing.assert_array_equal(first[sure], pipeline.predict(X)[sure])
     expected = pipeline.predict_proba(X) if hasattr(model, "predict_proba") else pipeline.decision_function(X)
-    np.testing.assert_allclose(second[0], expected, atol=2e-5)
+    np.testing.assert_allclose(second[0], expected, rtol=0.0, atol=1e-5)
 
 
 def test_calibrated_classifiers():

@@ -68,6 +68,9 @@ def _losses_in_words(tags: tuple[type, ...]) -> str:
     return "all losses" if not missing else f"all but {missing[0]}" if len(missing) == 1 else shown
 
 
+RISKS = {"Structural": "measures", "CrammerSinger": "Crammer-Singer", "OneClass": "one-class"}  # in words
+
+
 class SolverTable(_FromText):
     """``.. solver-table:: [family]``: solvers with what they take, where they are, and what they come from."""
 
@@ -82,7 +85,8 @@ class SolverTable(_FromText):
         for name, cls, family in solver_rows():
             if wanted not in (None, family):
                 continue
-            able_text = _losses_in_words(getattr(cls, "losses", ()))
+            words = {"SumOfLosses": _losses_in_words(getattr(cls, "losses", ())), **RISKS}
+            able_text = ", ".join(words[risk.__name__] for risk in cls.risks)
             extra = [penalties.name_of(tag()) for tag in getattr(cls, "penalties", ()) if tag.__name__ != "L2"]
             if extra:
                 able_text += f"; penalties {', '.join(extra)}"
