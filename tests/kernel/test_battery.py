@@ -170,7 +170,7 @@ def test_the_certificate_of_an_indefinite_kernel_bounds_all_first_order_gains(ki
         claimed = model.certificate_
         size = max(abs(primal), claimed.scale)
         rounding = 1e-7 * max(size, np.abs(beta).sum() * max(1.0, np.abs(f).max()))  # linprog's own tolerance
-        assert gain <= claimed.gap + rounding or claimed.dual == 0.0, (seed, parameters, gain, claimed)
+        assert gain <= claimed.gap + rounding, (seed, parameters, gain, claimed)
         assert abs(claimed.primal - primal) <= 1e-9 * max(size, np.abs(beta).sum() * np.abs(K).max()), seed
         if model.stop_reason_ == "converged":
             n_converged += 1
