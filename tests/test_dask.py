@@ -71,10 +71,11 @@ def both(client, storage, bias=1.0):
 @pytest.mark.parametrize(("solver", "loss"), CASES)
 def test_the_same_bits_as_in_memory(client, solver, loss, storage):
     on_dask, in_memory, y = both(client, storage)
-    found = [solve(Problem(source, y, 0.7, loss), solver, tol=1e-6) for source in (in_memory, on_dask)]
+    tol = max(1e-6, 10.0 * solvers.get(solver).accuracy)  # slow methods need not go all their way
+    found = [solve(Problem(source, y, 0.7, loss), solver, tol=tol) for source in (in_memory, on_dask)]
     assert found[0].w.tobytes() == found[1].w.tobytes()
     assert found[0].certificate == found[1].certificate
-    assert found[1].certificate.relative_gap <= 1e-6
+    assert found[1].certificate.relative_gap <= tol
     assert found[0].passes == found[1].passes
 
 

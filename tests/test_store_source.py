@@ -61,13 +61,14 @@ def both(tmp_path, storage, memory, bias=1.0):
 @pytest.mark.parametrize(("solver", "loss"), CASES)
 def test_the_same_bits_as_in_memory(tmp_path, solver, loss, storage, memory):
     on_disk, in_memory, y = both(tmp_path, storage, memory)
+    tol = max(1e-6, 10.0 * solvers.get(solver).accuracy)  # slow methods need not go all their way
     found = [
-        solve(Problem(source, y, 0.7, loss), solver, tol=1e-6)
+        solve(Problem(source, y, 0.7, loss), solver, tol=tol)
         for source in (in_memory, on_disk, on_disk.with_jobs(2), in_memory.with_jobs(3))
     ]
     assert len({result.w.tobytes() for result in found}) == 1
     assert len({result.certificate for result in found}) == 1
-    assert found[0].certificate.relative_gap <= 1e-6
+    assert found[0].certificate.relative_gap <= tol
     pages = on_disk.memory.pages
     assert pages.n_kept <= on_disk.store.memory
     assert (pages.n_read == 0) == (memory == "1G")
