@@ -74,8 +74,8 @@ class BlockCD(Solver):
     ----------
     sweeps : int
         Sweeps over the active rows of blocks that are loaded before they are left. More make fewer loads, and more work
-        in all: two were the fastest, by a little, over generated sets of long, short and wide rows, hinge and squared
-        hinge, C = 0.1 to 10, with memory for a half and an eighth of them.
+        in all: on generated text of long, short and wide rows two were better than one for the hinge, and a little
+        worse for the squared hinge.
     at_once : int, optional
         Blocks that are loaded at a time. None: as many as the memory of the store has room for; only rows that are not
         shrunk count. The course then depends on that memory.
