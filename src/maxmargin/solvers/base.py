@@ -359,6 +359,8 @@ class _Loop:
             if self._is_proven():
                 reason, self.history = "converged", history
                 self.save()
+            elif reason == "stalled" and self._is_down_to_rounding():  # it gave up for that
+                reason, self.detail = "rounding", ""
         return Result(
             w=getattr(self.state, "w", None),
             alpha=getattr(self.state, "alpha", None),
