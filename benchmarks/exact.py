@@ -63,7 +63,9 @@ def run(arguments: argparse.Namespace) -> None:
             print(error)
         records += here
     if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": machine.describe(), "runs": records}, indent=1))
+        arguments.json.write_text(
+            json.dumps({"date": time.strftime("%Y-%m-%d"), "machine": machine.describe(), "runs": records}, indent=1)
+        )
 
 
 def make_clusters(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

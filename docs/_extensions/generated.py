@@ -147,6 +147,33 @@ class BenchmarkTable(_FromText):
         return f"{seconds:.3g} s" + (f" ({peer / seconds:.2g} x)" if ours and peer else "")
 
 
+class KernelTable(_FromText):
+    """``.. kernel-table:: FILE.json``: what ``python -m benchmarks exact --json`` has written."""
+
+    required_arguments = 1
+
+    def text(self) -> list[str]:
+        path = Path(self.env.srcdir) / self.arguments[0]
+        self.env.note_dependency(str(path))
+        report = json.loads(path.read_text())
+        machine = report["machine"]
+        versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items() if number)
+        lines = [f"{report['date']}, {machine['processor']}, {machine['cores']} cores. {versions}.", ""]
+        runs, names = report["runs"], {"sklearn": "scikit-learn's SVC", "sklearnex": "scikit-learn-intelex"}
+        peers = [who for who in names if any(run["who"] == who for run in runs)]
+        rows = []
+        for which, threads in dict.fromkeys((run["set"], run["threads"]) for run in runs if run["who"] == "maxmargin"):
+            here = [r for r in runs if r["set"] == which and r["threads"] == threads]
+            best = {
+                who: min((r["seconds"] for r in here if r["who"] == who), default=None) for who in ["maxmargin", *peers]
+            }
+            ours = best["maxmargin"]
+            cells = [f"{best[who]:.2f} s ({best[who] / ours:.1f} x)" if best[who] else "-" for who in peers]
+            rows.append([which, str(threads), f"**{ours:.2f} s**", *cells])
+        header = ["data", "threads", "SVC here", *(names[who] for who in peers)]
+        return lines + _table(" ".join(["20"] * len(header)), header, rows)
+
+
 class ClaimsTables(_FromText):
     """``.. claims-tables:: FILE.json``: the verdicts of ``python -m papers``, a table for each paper."""
 
@@ -230,6 +257,7 @@ def setup(app):
     """Called by Sphinx."""
     app.add_directive("solver-table", SolverTable)
     app.add_directive("benchmark-table", BenchmarkTable)
+    app.add_directive("kernel-table", KernelTable)
     app.add_directive("claims-tables", ClaimsTables)
     app.add_directive("markdown-file", MarkdownFile)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
