@@ -1,6 +1,8 @@
 """The built site: no page asks for anything outside, no link is dead, search has something to find."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -82,6 +84,21 @@ def test_search_has_an_index_with_our_words(site):
     folder, _ = site
     index = (folder / "searchindex.js").read_text()
     assert all(word in index for word in ("certif", "budgetsvc", "calibr", "onnx"))
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="a browser, chromium, is not installed")
+def test_search_finds_pages_in_a_browser(site, tmp_path):
+    folder, _ = site
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    options += ["--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path}"]
+    found = {}
+    for word in ("certificate", "qwertzuiop"):
+        url = f"{(folder / 'search.html').as_uri()}?q={word}"
+        command = ["chromium", *options, "--virtual-time-budget=10000", "--dump-dom", url]
+        page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        found[word] = re.search(r"found (\d+) pages? matching", page)
+    assert int(found["certificate"][1]) > 10
+    assert found["qwertzuiop"] is None
 
 
 def test_every_page_has_one_title_and_a_language(site):
