@@ -27,7 +27,9 @@ NAMES = {
 
 
 def trimmed(report: dict[str, Any]) -> dict[str, Any]:
-    """The report without single runs, which no table shows."""
+    """The report without single runs and without what could not be run, which no table shows."""
+    report["skipped"] = sorted(report.get("skipped", ()))  # the reasons name folders of the machine
+    report["arguments"].pop("out", None)
     for case in report["cases"]:
         for solver in case["solvers"]:
             solver["runs"] = []
