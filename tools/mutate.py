@@ -4,14 +4,19 @@
     python tools/mutate.py --n 10 --only solvers/planes       # of some modules
     python tools/mutate.py --list --n 30 --seed 1             # show the changes, run nothing
     python tools/mutate.py --again mutants.log                # those that survived in a log
+    python tools/mutate.py --n 200 --map map.*                # with the tests that enter a function, see test_map.py
 
 A mutant is one operator, constant, comparison, dropped statement or dropped `raise` check. It is tried in a copy of the
-tree in a temporary directory, so the working tree is never touched. Its tests are those of the files named after the
-module, then of those that import it, or what imports it: the two nearest files before the others, tests that were cheap
-before the dear ones, up to --seconds for each of the two groups. The first failure ends it, if that test passes on the
-original. Compiled modules are tried without the compiler. All limits are processor time. A mutant that no test kills is
-a gap in the tests, or is equivalent to the original: a reader decides, and writes the latter, with the reason, into
-equivalent_mutants.tsv.
+tree in a temporary directory, so the working tree is never touched.
+
+Its tests are those that enter the changed function (--map; or its callers, if only compiled code enters it), as many of
+the cheapest as --seconds allow. Without a map they are those of the files named after the module, then of those that
+import it, or what imports it: the two nearest files before the others, up to --seconds for each of the two groups. The
+first failure ends it, if that test passes on the original. Compiled modules are tried without the compiler. All limits
+are processor time.
+
+A mutant that no test kills is a gap in the tests, or is equivalent to the original: a reader decides, and writes the
+latter, with the reason, into equivalent_mutants.tsv.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ import argparse
 import ast
 import bisect
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -32,7 +38,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -201,6 +207,64 @@ def is_compiled(path: Path) -> bool:
     return path.parts[2] in NOT_COMPILED
 
 
+class Map:
+    """Which tests enter which functions, as `test_map.py` has written it down."""
+
+    def __init__(self, files: Sequence[Path]):
+        self.seconds: dict[str, float] = {}
+        self.tests: dict[str, set[str]] = {}
+        for line in (line for file in files for line in file.read_text().splitlines()):
+            entry = json.loads(line)
+            self.seconds[entry["test"]] = entry["seconds"]
+            for function in entry["functions"]:
+                self.tests.setdefault(function, set()).add(entry["test"])
+        self.users: dict[str, set[str]] = {}  # of a name: the functions that mention it
+        for path in sorted((ROOT / PACKAGE).rglob("*.py")):
+            module = path.relative_to(ROOT / PACKAGE)
+            for name, function in _functions(ast.parse(path.read_text())):
+                for node in ast.walk(function):
+                    mentioned = getattr(node, "id", None) or getattr(node, "attr", None)
+                    if mentioned and mentioned != function.name:
+                        self.users.setdefault(mentioned, set()).add(f"{module}::{name}")
+
+    def tests_for(self, mutant: Mutant, nearest: Sequence[str], seconds: float) -> list[str]:
+        """The cheapest tests that enter the changed function, one half of the time for those in the nearest files."""
+        found = self._entering(mutant)
+        near = {test for test in found if test.partition("::")[0] in nearest[:2]}
+        return list(dict.fromkeys([*self._cheapest(near, seconds / 2), *self._cheapest(found, seconds / 2)]))
+
+    def _cheapest(self, tests: set[str], seconds: float) -> list[str]:
+        order = sorted(tests, key=lambda test: (self.seconds[test], test))
+        sums = itertools.accumulate(self.seconds[test] for test in order)
+        return [test for k, (test, spent) in enumerate(zip(order, sums, strict=True)) if spent <= seconds or k == 0]
+
+    def _entering(self, mutant: Mutant) -> set[str]:
+        module, around = mutant.path.relative_to(PACKAGE), ""
+        for name, function in _functions(ast.parse((ROOT / mutant.path).read_text())):
+            if function.lineno <= mutant.line <= function.end_lineno:
+                around = name  # the innermost comes last
+        ahead, seen = {f"{module}::{around}"}, set()
+        while around and ahead:
+            found = set().union(*(self.tests.get(function, set()) for function in ahead))
+            if found:
+                return found
+            seen |= ahead
+            names = {function.rpartition("::")[2].rpartition(".")[2] for function in ahead}
+            ahead = set().union(*(self.users.get(name, set()) for name in names)) - seen
+        inside = [tests for function, tests in self.tests.items() if function.startswith(f"{module}::")]
+        return set().union(*inside)
+
+
+def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Functions and their qualified names, outer ones before inner ones."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield prefix + node.name, node
+            yield from _functions(node, f"{prefix}{node.name}.<locals>.")
+        else:
+            yield from _functions(node, f"{prefix}{node.name}." if isinstance(node, ast.ClassDef) else prefix)
+
+
 class Tests:
     """What is known of tests: their processor time, and which of them pass or fail in the original."""
 
@@ -265,12 +329,13 @@ def _exit_code(command: list[str], tree: Path, environment: dict[str, str], seco
     return code
 
 
-def try_one(mutant: Mutant, tests: Tests, seconds: float) -> tuple[str, str]:
+def try_one(mutant: Mutant, tests: Tests, seconds: float, entering: Map | None) -> tuple[str, str]:
     """Change the copy, run the tests, change it back: the mutant's fate and who killed it."""
     compiled, nearest = is_compiled(mutant.path), tests_of(mutant.path, tests.tree)
+    groups = [entering.tests_for(mutant, nearest, seconds)] if entering else [nearest[:2], nearest[2:6]]
     file, tried = tests.tree / mutant.path, 0
     original = file.read_bytes()
-    for files in filter(None, (nearest[:2], nearest[2:6])):
+    for files in filter(None, groups):
         for _ in range(9):  # until the one that fails is one that passes on the original
             file.write_bytes(original[: mutant.begin] + mutant.new.encode() + original[mutant.end :])
             try:
@@ -295,6 +360,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time of a group of tests (20)")
     parser.add_argument("--share", default="1/1", metavar="K/N", help="every N-th mutant from the K-th on")
     parser.add_argument("--again", type=Path, metavar="LOG", help="the mutants that survived in this log")
+    parser.add_argument("--map", type=Path, nargs="+", metavar="FILE", help="which tests enter what (test_map.py)")
     parser.add_argument("--list", action="store_true", help="print the mutants and the tests, run nothing")
     arguments = parser.parse_args()
     mutants = all_mutants(arguments.only)
@@ -303,9 +369,11 @@ def main() -> int:
         mutants = [mutant for mutant in mutants if mutant.key in keys]
     else:
         mutants = random.Random(arguments.seed).sample(mutants, min(arguments.n, len(mutants)))
+    entering = Map(arguments.map) if arguments.map else None
     if arguments.list:
         for mutant in mutants:
-            print(mutant, "|", " ".join(tests_of(mutant.path, ROOT)))
+            tests = tests_of(mutant.path, ROOT)
+            print(mutant, "|", *(entering.tests_for(mutant, tests, arguments.seconds) if entering else tests))
         return 0
     fates, known = dict.fromkeys(WORDS, 0), equivalents()
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
@@ -316,7 +384,7 @@ def main() -> int:
         for number, mutant in list(enumerate(mutants, start=1))[first - 1 :: step]:
             start = time.monotonic()
             fate, words = ("equivalent", known[mutant.key]) if mutant.key in known else ("passed", "")
-            fate, words = (fate, words) if words else try_one(mutant, tests, arguments.seconds)
+            fate, words = (fate, words) if words else try_one(mutant, tests, arguments.seconds, entering)
             fates[fate] += 1
             print(f"{number:3d} {WORDS[fate]:10s} {time.monotonic() - start:5.0f} s  {mutant}  ({words})", flush=True)
             if fate == "passed":
