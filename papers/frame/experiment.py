@@ -177,9 +177,12 @@ class Results:
         entry = self.known.get(key_of(experiment, settings))
         return Cell(entry["settings"], entry["result"], entry["seconds"]) if entry else None
 
-    def keep(self, experiment: Experiment, settings: Settings, result: dict[str, Any], seconds: float) -> None:
-        """Write a new result to the file, at once."""
-        entry = {"experiment": experiment.name, "settings": settings, "result": result, "seconds": seconds}
+    def keep(
+        self, experiment: Experiment, settings: Settings, result: dict[str, Any], seconds: float, work: float
+    ) -> None:
+        """Write a new result to the file, at once; with the seconds that it took, and those of the processor."""
+        entry = {"experiment": experiment.name, "settings": settings, "result": result}
+        entry |= {"seconds": round(seconds, 3), "processor_seconds": round(work, 3)}
         self.known[key_of(experiment, settings)] = entry
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_suffix(".part")
@@ -204,10 +207,10 @@ def run(paper: Paper, results: Results, size: str, deadline: float, out: TextIO 
             break
         label = " ".join(f"{value}" for value in settings.values())
         print(f"[{number}/{len(missing)}] {paper.key} {experiment.name}: {label}", end=" ", file=out, flush=True)
-        started = time.perf_counter()
+        started, work = time.perf_counter(), time.process_time()
         result = finite(experiment.measure(settings))
-        seconds = time.perf_counter() - started
-        results.keep(experiment, settings, result, round(seconds, 3))
+        seconds, work = time.perf_counter() - started, time.process_time() - work
+        results.keep(experiment, settings, result, seconds, work)
         print(f"{seconds:.1f} s", file=out, flush=True)
     return {e.name: results.cells(e, size) for e in paper.experiments}
 

@@ -98,7 +98,7 @@ class KernelStreamMixin:
 
     def _learn(self: Any, before: Stream | None, part: Stream) -> None:
         """The steps of all machines on the rows of a part, which follow those that were kept."""
-        solver = kernel_solvers.get(self.solver)
+        solver = kernel_solvers.get(self._chosen_solver())
         options = {"kernel": self.kernel_, "cache_size": self.cache_size, "n_jobs": effective_n_jobs(self.n_jobs)}
         machines = self._binary(part.X, part.codes, part.weight, True, options)
         betas, intercepts, states, horizons = [], [], [], []

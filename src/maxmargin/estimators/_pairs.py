@@ -1,4 +1,4 @@
-"""From class labels to binary kernel machines, and from their coefficients to LIBSVM's layout.
+"""From class labels to kernel machines, mostly binary ones, and from their coefficients to LIBSVM's layout.
 
 The support vectors of several classes lie class by class. Of k classes, one against one, support vector v of class c
 has k - 1 coefficients, one for each other class: in row j - 1 of column v that of the pair (c, j) if c < j, in row i
@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from maxmargin.data.rows import Array
+from maxmargin.problem.kernel_classes import KernelClasses
 from maxmargin.problem.kernel_problem import KernelProblem
 
 
@@ -22,7 +24,7 @@ class BinaryMachines(Sequence[KernelProblem]):
 
     Parameters
     ----------
-    problem : KernelProblem
+    problem : KernelProblem or KernelClasses
         All rows, with their costs; its labels do not matter. Kernel values and rows are shared.
     codes : ndarray of int
         Class of each row, counted from 0.
@@ -31,7 +33,9 @@ class BinaryMachines(Sequence[KernelProblem]):
         How many of the problems are solved at a time.
     """
 
-    def __init__(self, problem: KernelProblem, codes: Array, n_classes: int, at_once: int = 1):
+    problem: Any
+
+    def __init__(self, problem: KernelProblem | KernelClasses, codes: Array, n_classes: int, at_once: int = 1):
         self.problem, self.codes, self.n_classes, self.at_once = problem, codes, n_classes, at_once
         self.n_jobs = max(1, problem.n_jobs // at_once)
 
@@ -120,3 +124,12 @@ class OneVsRest(BinaryMachines):
     def coefficients(self, betas: list[Array]) -> Array:
         """A row for each class."""
         return np.stack(betas)
+
+
+class AllClasses(TwoClasses):
+    """One problem of all classes at once (Crammer and Singer)."""
+
+    def coefficients(self, betas: list[Array]) -> Array:
+        """A row for each class; of two classes their difference, as everywhere."""
+        beta = betas[0]
+        return (beta[:, 1] - beta[:, 0])[np.newaxis] if self.n_classes == 2 else beta.T

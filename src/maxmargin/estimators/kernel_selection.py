@@ -257,7 +257,7 @@ class SVCCV(GridOfMachines, SVC):
         Limit in seconds on the whole fit.
     n_jobs : int, default=None
         Threads, over folds and gammas; -1: all cores. Results do not depend on it.
-    multi_class : {"ovo", "ovr"}, default="ovo"
+    multi_class : {"ovo", "ovr", "crammer_singer"}, default="ovo"
 
     Attributes
     ----------

@@ -17,11 +17,16 @@ from maxmargin.estimators._estimator import Classifier
 from maxmargin.estimators._kernel_machine import KernelMachine, finite, loss_pair
 from maxmargin.estimators._kernel_stream import KernelStreamMixin
 from maxmargin.estimators._one_vs_rest import class_factors, observed_classes
-from maxmargin.estimators._pairs import BinaryMachines, OneVsOne, OneVsRest, TwoClasses
+from maxmargin.estimators._pairs import AllClasses, BinaryMachines, OneVsOne, OneVsRest, TwoClasses
 from maxmargin.estimators._parameters import seed_of
 from maxmargin.models.pairs import votes, votes_and_margins
 from maxmargin.problem import check_weights
+from maxmargin.problem.kernel_classes import KernelClasses
 from maxmargin.problem.kernel_problem import KernelProblem
+from maxmargin.problem.risks import CrammerSinger
+from maxmargin.solvers import kernel as kernel_solvers
+
+_CHOICES = {"decision_function_shape": ("ovr", "ovo"), "multi_class": ("ovo", "ovr", "crammer_singer")}
 
 
 def _has_probability(estimator: Any) -> bool:
@@ -80,8 +85,9 @@ class SVC(KernelStreamMixin, Classifier, KernelMachine):
         Limit in seconds on the whole fit, which the pairs of classes share. The model found by then is kept.
     n_jobs : int, default=None
         Threads, over pairs of classes and inside them; -1: all cores. Results do not depend on it.
-    multi_class : {"ovo", "ovr"}, default="ovo"
-        Of three classes or more: a machine for each pair of classes, or for each class against the rest.
+    multi_class : {"ovo", "ovr", "crammer_singer"}, default="ovo"
+        Of three classes or more: a machine for each pair of classes, or for each class against the rest, or one for all
+        classes at once, without an intercept, by the solver "kernel_larank" (which "auto" means then).
 
     Attributes
     ----------
@@ -91,8 +97,8 @@ class SVC(KernelStreamMixin, Classifier, KernelMachine):
         Empty if the kernel is precomputed or a callable.
     n_support_ : ndarray of shape (n_classes,)
     dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_support)
-        In LIBSVM's layout; with ``multi_class="ovr"`` of shape (n_classes, n_support).
-    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (n_classes,) with ``multi_class="ovr"``
+        In LIBSVM's layout; with `multi_class` "ovr" and "crammer_singer" of shape (n_classes, n_support).
+    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (n_classes,) if not "ovo"
     coef_ : ndarray or sparse matrix of shape (n_problems, n_features)
         If the kernel is linear.
     classes_ : ndarray of shape (n_classes,)
@@ -202,9 +208,24 @@ class SVC(KernelStreamMixin, Classifier, KernelMachine):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, choices in {"decision_function_shape": ("ovr", "ovo"), "multi_class": ("ovo", "ovr")}.items():
+        for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
+
+    @property
+    def _takes_all_classes(self) -> bool:
+        return self.multi_class == "crammer_singer"
+
+    def _chosen_solver(self) -> Any:
+        if self._takes_all_classes and isinstance(self.solver, str) and self.solver == "auto":
+            return kernel_solvers.get("kernel_larank")
+        solver = super()._chosen_solver()
+        if (CrammerSinger in kernel_solvers.get(solver).risks) != self._takes_all_classes:
+            raise ValueError(
+                'multi_class="crammer_singer" and solver="kernel_larank" belong together; '
+                f"got {self.multi_class!r} and {self.solver!r}"
+            )
+        return solver
 
     def _machines(self, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> BinaryMachines:
         y = column_or_1d(y, warn=True)
@@ -215,6 +236,10 @@ class SVC(KernelStreamMixin, Classifier, KernelMachine):
         codes = np.where(np.isin(y, classes), np.searchsorted(classes, y).clip(max=len(classes) - 1), -1)
         codes[weight == 0.0] = -1
         self.classes_, self.class_weight_ = classes, factors
+        if self._takes_all_classes:
+            weight = weight * np.where(codes >= 0, factors[codes], 1.0)
+            whole = KernelClasses(X, np.maximum(codes, 0), finite(self.C), sample_weight=weight, **options)
+            return AllClasses(whole, codes, len(classes))
         return self._binary(X, codes, weight, self.multi_class == "ovr", options)
 
     def _binary(self, X: Any, codes: Array, weight: Array, rest: bool, options: dict[str, Any]) -> BinaryMachines:
@@ -237,6 +262,11 @@ class SVC(KernelStreamMixin, Classifier, KernelMachine):
         if rest:
             return OneVsRest(whole, codes, factors, min(whole.n_jobs, len(classes)))
         return OneVsOne(whole, codes, len(classes), min(whole.n_jobs, len(classes) * (len(classes) - 1) // 2))
+
+    def _keep(self, X: Any, machines: Any, results: list[Any]) -> None:
+        super()._keep(X, machines, results)
+        if self._takes_all_classes:
+            self.intercept_ = np.zeros(self.dual_coef_.shape[0])
 
     def _layout(self, machines: Any, betas: list[Array]) -> tuple[Array, Array, Array]:
         coefficients = machines.coefficients(betas)

@@ -151,7 +151,8 @@ def _tag_of(value: Any) -> tuple[str, str, dict[str, Any]] | None:
 
     if hasattr(value, "init_state"):
         for known in (registry, of_kernels):
-            if value.name in known.names() and type(known.get(value.name)) is type(value):
+            names = (*known.names(), *known.of_all_classes())
+            if value.name in names and type(known.get(value.name)) is type(value):
                 return "solver", value.name, asdict(value)
         return None
     if type(value) in losses.MARGIN_LOSSES + losses.RESIDUAL_LOSSES:
@@ -207,7 +208,8 @@ def _tagged(kind: str, name: str, fields: dict[str, Any]) -> Any:
         from maxmargin.solvers import registry
         from maxmargin.solvers.kernel import registry as of_kernels
 
-        return type((registry if name in registry.names() else of_kernels).get(name))(**fields)
+        is_linear = name in (*registry.names(), *registry.of_all_classes())
+        return type((registry if is_linear else of_kernels).get(name))(**fields)
     if kind == "loss":
         from maxmargin import losses
 

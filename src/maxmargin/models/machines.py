@@ -89,7 +89,8 @@ def restore(estimator: Any, tree: dict[str, Any]) -> None:
     if kind == "OneClassSVM":
         estimator.offset_ = -float(parts.intercept[0])
     if "training" in tree:
-        _restore_training(estimator, tree["training"], len(parts.intercept))
+        is_joint = getattr(estimator, "multi_class", "ovo") == "crammer_singer"
+        _restore_training(estimator, tree["training"], 1 if is_joint else len(parts.intercept))
 
 
 def _restore_training(estimator: Any, training: dict[str, Any], problems: int) -> None:

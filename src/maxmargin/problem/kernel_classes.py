@@ -57,7 +57,7 @@ class KernelClasses:
         self.risk = CrammerSinger(int(codes.max(initial=0)) + 1)
         self.y = self.risk.labels(codes, machine.n_rows, machine.loss)
         self.rows, self.cost, self.loss, self.values = machine.rows, machine.cost, machine.loss, machine.values
-        self.kernel, self.n_rows = machine.kernel, machine.n_rows
+        self.kernel, self.n_rows, self.n_jobs = machine.kernel, machine.n_rows, machine.n_jobs
         self.fingerprint = f"{machine.fingerprint}|all classes"
 
     @property

@@ -73,6 +73,11 @@ def published() -> list[str]:
     return list(_PUBLISHED)
 
 
+def of_all_classes() -> list[str]:
+    """Names of solvers that train several classes at once and nothing else; `get` takes them, too."""
+    return list(_ALL_CLASSES)
+
+
 def names() -> list[str]:
     """Names of all solvers.
 

@@ -62,12 +62,17 @@ class KernelLaRankState(Coefficients, _Fields):
 
     __slots__ = ()
 
+    @property
+    def intercept(self) -> float:
+        """There is none."""
+        return 0.0
+
 
 @dataclass(frozen=True)
 class KernelLaRank(Solver):
     """LaRank for kernel machines: all classes at once, by steps on pairs of classes of one row.
 
-    It takes problems of `maxmargin.problem.kernel_classes`.
+    It takes problems of `maxmargin.problem.kernel_classes`; as an estimator, ``SVC(multi_class="crammer_singer")``.
 
     Parameters
     ----------

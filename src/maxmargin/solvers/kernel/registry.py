@@ -28,6 +28,11 @@ def names() -> list[str]:
     return list(_SOLVERS)
 
 
+def of_all_classes() -> list[str]:
+    """Names of solvers that train several classes at once and nothing else; `get` takes them, too."""
+    return list(_ALL_CLASSES)
+
+
 def get(solver: str | Solver) -> Solver:
     """The kernel solver of this name, or the solver object itself.
 
