@@ -15,7 +15,7 @@ from maxmargin import Problem, losses, solve, solvers
 from maxmargin.data import cuts
 from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import as_rows
-from maxmargin.data.source import Block, Labels, Paused, check_pause, pausing
+from maxmargin.data.source import Block, Labels, Paused, Request, check_pause, pausing
 
 STORAGES = {"dense": np.asarray, "csr": samples.csr}
 PASSES = [name for name in solvers.names() if solvers.get(name).access == "passes"]
@@ -224,8 +224,8 @@ def test_more_effort_is_divided_into_more_blocks_and_less_into_fewer_groups():
     source = InMemory((as_rows(np.zeros((1 << 16, 16)))[0],))
 
     def groups(size, effort):
-        ((only,),) = source._groups(size, True, effort)
-        return only
+        request = Request(None, None, sums=[size], effort=effort)
+        return source.groups(0, request, cuts.most_groups(size, source.n_stored, effort))
 
     assert [sum(map(len, groups(0, effort))) for effort in (0.1, 1.0, 4.0)] == [2, 2, 8]
     assert [len(groups(16, effort)) for effort in (0.1, 1.0, 4.0)] == [1, 2, 8]

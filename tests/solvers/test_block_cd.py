@@ -11,6 +11,8 @@ import maxmargin
 from maxmargin import LinearSVC, Problem, solve
 from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import as_rows
+from maxmargin.data.source import Paused, pausing
+from maxmargin.solvers.base import Goal
 from maxmargin.solvers.coordinate.block_cd import BlockCD
 
 BORDERS = [0, 30, 30, 55, 100]
@@ -87,6 +89,37 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     whole = solve(problem, "block_cd", tol=1e-8)
     solve(problem, "block_cd", tol=1e-8, max_iter=5, checkpoint=tmp_path / "state")
     assert solve(problem, "block_cd", tol=1e-8, checkpoint=tmp_path / "state").w.tobytes() == whole.w.tobytes()
+
+
+def test_it_is_paused_within_a_load_which_leaves_no_trace(tmp_path):
+    X, y, _ = sample()
+    maxmargin.pack(samples.csr(X), tmp_path / "s", y=y, block_size=2000)
+    problem = Problem(maxmargin.open_store(tmp_path / "s", memory=4000).source(1.0), y, 0.7, "hinge")
+    solver, goal = BlockCD(), Goal(1e-6, 100.0)
+    state = solver.init_state(problem)
+    for _ in range(5):
+        state = solver.update(problem, state, goal)
+    expected = solver.update(problem, _copied(state), goal)
+    for n_looks in range(100):
+        before = _copied(state)
+        with pausing(_after(n_looks)):
+            try:
+                found = solver.update(problem, state, goal)
+                break
+            except Paused:
+                assert all(a.tobytes() == b.tobytes() for a, b in zip(before[:5], state[:5]))
+    assert n_looks >= 2  # while loading and between sweeps
+    assert found.w.tobytes() == expected.w.tobytes()
+    assert found.alpha.tobytes() == expected.alpha.tobytes()
+
+
+def _after(n_looks):
+    looks = itertools.count()
+    return lambda: next(looks) >= n_looks
+
+
+def _copied(state):
+    return state._replace(**{name: getattr(state, name).copy() for name in ("w", "alpha", "active", "order", "rng")})
 
 
 def test_bad_parameters():

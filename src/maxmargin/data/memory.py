@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from maxmargin.data.cuts import Span, cut_into_spans, is_one_block, level_of
 from maxmargin.data.rows import Array, Dense, Rows, n_features, n_rows, n_stored
-from maxmargin.data.source import Block, Labels, Pass, RowVector, Source, check_pause, start_of_sum
+from maxmargin.data.source import Block, Labels, Pass, Request, RowVector, Source, check_pause, start_of_sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +132,11 @@ class InMemory(Source):
         totals = tuple(start_of_sum(kind, is_first=True) for kind in sums)
         return Pass([step(block, *shared, *reads, *written, *totals)], written, totals)
 
-    def _groups(self, size: int, looks_at_rows: bool, effort: float) -> Iterable[list[list[list[Span]]]]:
-        key = size, looks_at_rows, effort
+    def groups(self, partition: int, request: Request, n_groups: int) -> list[list[Span]]:
+        """Blocks of a partition in groups, as of earlier passes."""
+        key = partition, request.looks_at_rows, request.effort, n_groups
         if key not in self._cuts:
-            self._cuts[key] = list(super()._groups(size, looks_at_rows, effort))
+            self._cuts[key] = super().groups(partition, request, n_groups)
         return self._cuts[key]
 
     def _spans(self, partition: int, level: int) -> list[Span]:

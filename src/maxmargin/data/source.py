@@ -22,99 +22,50 @@ raises `Paused`: whoever made the pass has changed nothing yet, and what was unf
 `Source` is what all sources share; `memory.InMemory` is one. On the same partitions all give the same bits. Vectors
 with an entry for each row are arrays, perhaps in a scratch file: a solver makes them by passes, reads them by passes,
 and keeps them in its state.
+
+Several passes can be made as one (`Source.make_passes`): all of their steps are called on some rows before the next
+rows are read. Each brings the bits that it would alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from maxmargin.data.cuts import (
-    Span,
-    SumTree,
-    divided,
-    fold,
-    level_of,
-    most_groups,
-    size_of,
-    vector_spans,
+from maxmargin.data.cuts import Span, divided, level_of, vector_spans
+from maxmargin.data.passes import (
+    Block,
+    Labels,
+    Pass,
+    Paused,
+    Request,
+    RowVector,
+    Work,
+    asked_to_pause,
+    check_pause,
+    pausing,
+    start_of_sum,
+    who_pauses,
 )
 from maxmargin.data.rows import Array, Rows, joined
 from maxmargin.parallel import map_ordered
 
-RowVector = Any  # an array with an entry (or a line) for each row
-
-
-class Labels(NamedTuple):
-    """What is known of each row but the row itself."""
-
-    y: Array
-    cost: Array
-    loss: Any
-
-
-class Block(NamedTuple):
-    """Some rows, with what is known of them."""
-
-    rows: Rows
-    y: Array
-    cost: Array
-    loss: Any
-
-
-class Pass(NamedTuple):
-    """What a pass brings."""
-
-    results: list[Any]  # what the step returned, block by block
-    vectors: tuple[RowVector, ...]  # that it wrote
-    sums: tuple[Array, ...]
-
-    @property
-    def total(self) -> Any:
-        """The sum of the results: a number, or a tuple of numbers."""
-        if isinstance(self.results[0], tuple):
-            return tuple(sum(numbers) for numbers in zip(*self.results))
-        return sum(self.results)
-
-
-# ---------------------------------------------------------------- pausing
-
-
-class Paused(Exception):
-    """A pass was asked to stop between two blocks."""
-
-
-_should_pause: ContextVar[Callable[[], bool] | None] = ContextVar("should_pause", default=None)
-
-
-@contextlib.contextmanager
-def pausing(should_pause: Callable[[], bool]) -> Iterator[None]:
-    """While the context lasts, passes that this thread makes raise `Paused` as soon as `should_pause()` is true."""
-    token = _should_pause.set(should_pause)
-    try:
-        yield
-    finally:
-        _should_pause.reset(token)
-
-
-def asked_to_pause() -> bool:
-    """Whether passes that this thread makes shall pause."""
-    should_pause = _should_pause.get()
-    return should_pause is not None and should_pause()
-
-
-def check_pause() -> None:
-    """Raise `Paused` if passes shall pause: for long work that is no pass."""
-    if asked_to_pause():
-        raise Paused
-
-
-# ---------------------------------------------------------------- what all sources share
+__all__ = [
+    "Block",
+    "Labels",
+    "Pass",
+    "Paused",
+    "Request",
+    "RowVector",
+    "Source",
+    "asked_to_pause",
+    "check_pause",
+    "pausing",
+    "start_of_sum",
+]
 
 
 class Source:
@@ -259,55 +210,53 @@ class Source:
             Work of the step beside that of an inner product with every row: more is divided into more blocks, and less
             is summed in fewer groups.
         """
-        vectors = tuple(self.new_vector(kind) for kind in writes)
-        size = sum(map(size_of, sums))
-        should_pause = _should_pause.get() if looks_at_rows else None
+        should_pause = who_pauses() if looks_at_rows else None
+        return self._answer(Request(step, labels, shared, reads, writes, sums, looks_at_rows, effort, should_pause))
 
-        def run(job: tuple[bool, list[Span]]) -> tuple[list[Any], list[Array]]:
-            is_first, group = job
-            totals, results = [start_of_sum(kind, is_first) for kind in sums], []
-            with self._opened() as rows_of:
-                for begin, end, rows in group:
-                    if should_pause is not None and should_pause():
-                        raise Paused
-                    known = labels.y[begin:end], labels.cost[begin:end], labels.loss
-                    block = Block(rows_of(rows), *known) if looks_at_rows else Labels(*known)
-                    parts = [vector[begin:end] for vector in itertools.chain(reads, vectors)]
-                    results.append(step(block, *shared, *parts, *totals))
-            return results, totals
+    def _answer(self, request: Request) -> Pass:
+        """Make a pass that is asked for."""
+        answer = self.make_passes([request])[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-        results: list[Any] = []
-        tree = SumTree()
-        for groups in self._groups(size, looks_at_rows, effort):
-            jobs = [(False, group) for part in groups for group in part]
-            if jobs and tree.is_empty:
-                jobs[0] = True, jobs[0][1]
-            done = iter(map_ordered(run, jobs, self.n_jobs))
-            for part in groups:
-                answers = list(itertools.islice(done, len(part)))
-                results += [result for some, _ in answers for result in some]
-                tree.add(fold([totals for _, totals in answers]))
-            if jobs:
-                self.release([labels.y, labels.cost, *reads, *vectors], jobs[0][1][0].begin, jobs[-1][1][-1].end)
-        return Pass(results, vectors, tuple(tree.total()))
+    def make_passes(self, requests: Sequence[Request]) -> list[Pass | Exception]:
+        """Make several passes as one, in which each part of the rows is read once: all or none look at the rows.
 
-    def _groups(self, size: int, looks_at_rows: bool, effort: float) -> Iterable[list[list[list[Span]]]]:
-        """Blocks of rows by bundles, partitions and groups: those of a group share their sums of so many numbers."""
-        level = level_of(effort) if looks_at_rows else 0
+        Returns
+        -------
+        list of Pass or Exception
+            What each of them brings; or why it failed or was paused, which is no matter of the others.
+        """
+        looks_at_rows = requests[0].looks_at_rows
         sizes = self._partition_sizes()
-        first = list(itertools.accumulate((n for n, _ in sizes), initial=0))
-        wanted = [most_groups(size, stored, effort) for _, stored in sizes]
-        for bundle in self._bundles(wanted, looks_at_rows):
-            parts = []
-            for k in bundle:
-                if sizes[k][0]:
-                    spans = self._spans(k, level) if looks_at_rows else vector_spans(first[k], sizes[k][0])
-                    parts.append(divided(spans, max(1, min(wanted[k], len(spans)))))
-            yield parts
+        works = [Work(self, request, sizes) for request in requests]
+        for bundle in self._bundles([sum(most) for most in zip(*(work.most_groups for work in works))], looks_at_rows):
+            for work in works:
+                work.cut(bundle)
+            jobs = [(work, k, group) for work in works for k, group in enumerate(work.groups)]
+            jobs.sort(key=lambda job: job[2][0].begin)  # all that is done with a row, one after the other
+            map_ordered(self._do, jobs, self.n_jobs)
+            for work in works:
+                work.finish_bundle()
+            if looks_at_rows:
+                self._left(bundle)
+        return [work.answer() for work in works]
 
+    def _do(self, job: tuple[Work, int, list[Span]]) -> None:
+        work, k, group = job
+        with self._opened() as rows_of:
+            work.do(k, group, rows_of)
 
-def start_of_sum(kind: int | tuple[int, ...] | Array, is_first: bool) -> Array:
-    """What a group of blocks adds to: the first one to the caller's array if there is one, the others to zeros."""
-    if isinstance(kind, np.ndarray):
-        return kind if is_first else np.zeros_like(kind)
-    return np.zeros(kind)
+    def _left(self, bundle: range) -> None:
+        """The rows of these partitions are not needed until the next pass."""
+
+    def groups(self, partition: int, request: Request, n_groups: int) -> list[list[Span]]:
+        """Blocks of a partition in groups, so many at most: those of a group share their sums."""
+        begin, end = self.borders(partition)
+        if begin == end:
+            return []
+        spans = vector_spans(begin, end - begin)
+        if request.looks_at_rows:
+            spans = self._spans(partition, level_of(request.effort))
+        return divided(spans, max(1, min(n_groups, len(spans))))

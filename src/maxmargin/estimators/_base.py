@@ -18,14 +18,14 @@ from maxmargin.data.source import Source
 from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from maxmargin.estimators._estimator import Estimator
 from maxmargin.estimators._parameters import SEVERITY, check_numbers, progress_bar, seed_of, solver_for, validated
-from maxmargin.estimators._stored import at_once as n_at_once
 from maxmargin.estimators._stored import is_stored, see_features, stored_data
 from maxmargin.losses import Loss
-from maxmargin.parallel import effective_n_jobs, map_ordered
+from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import Problem
 from maxmargin.solvers import solve
 from maxmargin.solvers.base import Result, Solver
 from maxmargin.solvers.interrupts import catch_interrupt, end_of_fit
+from maxmargin.solvers.schedule import Schedule
 
 
 class LinearEstimator(CallbackSupportMixin, Estimator):
@@ -118,21 +118,21 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
         started: float,
     ) -> list[Result]:
         """Solve the problems, several at a time."""
-        at_once = n_at_once(problems, n_jobs)
+        schedule = Schedule(problems, solver, n_jobs)
 
         def seconds_for(k: int) -> float | None:
             """A fair share of the time that is left."""
             if self.max_time is None:
                 return None
             left = started + self.max_time - working_time()
-            return max(left, 1e-9) / math.ceil((len(problems) - k) / at_once)
+            return max(left, 1e-9) / math.ceil((len(problems) - k) / schedule.at_once)
 
         with catch_interrupt() as interrupt, progress_bar(self.verbose, len(problems)) as bars:
 
-            def solve_one(k: int) -> Result:
+            def solve_one(k: int, problem: Problem) -> Result:
                 with task.callbacks(k) as callbacks:
                     result = solve(
-                        problems[k] if at_once == 1 else problems[k].with_jobs(1),
+                        problem,
                         solver,
                         tol=self.tol,
                         max_iter=self.max_iter,
@@ -147,7 +147,7 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
                 # Dual variables of many classes take more memory than the data: keep them only for a purpose.
                 return result if self.warm_start else replace(result, alpha=None, state=None)
 
-            return map_ordered(solve_one, range(len(problems)), at_once)
+            return schedule.map(solve_one)
 
     def _options_of(self, k: int, n_problems: int) -> dict[str, Any]:
         """Further arguments of `run` for a problem; of several, each has a checkpoint of its own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,7 @@ class StoredOneVsRest(OneVsRest):
     """
 
     def __init__(self, problem: Problem, labels: StoredLabels, class_weight: Any):
+        problem.norms2  # noqa: B018 - made once, all problems have it
         self.problem, self.labels = problem, labels
         totals: Counter[Any] = Counter()
         for place, y in labels.blocks():
@@ -128,9 +129,3 @@ def outputs_of(X: Any, outputs: Callable[[Any], Array]) -> Array:
     if isinstance(X, Source):
         return np.concatenate(X.of_partitions(outputs))
     return np.concatenate([outputs(chunk[0]) for chunk in X]) if isinstance(X, Store) else outputs(X)
-
-
-def at_once(problems: Sequence[Problem], n_jobs: int) -> int:
-    """How many problems to solve at a time: one if their rows are on disk, and each pass has all threads."""
-    whole = getattr(problems, "problem", None)
-    return 1 if whole is not None and "rows" not in whole.accesses else min(n_jobs, len(problems))

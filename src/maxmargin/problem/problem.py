@@ -172,7 +172,11 @@ class Problem(Questions):
 
     def with_jobs(self, n_jobs: int) -> Problem:
         """The same problem, with another number of threads for passes over the data."""
-        return self._changed(source=self.source.with_jobs(n_jobs))
+        return self if n_jobs == self.n_jobs else self.with_source(self.source.with_jobs(n_jobs))
+
+    def with_source(self, source: Any) -> Problem:
+        """The same problem, whose rows are had in another way."""
+        return self._changed(source=source)
 
     def _changed(self, **changes: Any) -> Problem:
         other = object.__new__(Problem)

@@ -31,12 +31,13 @@ import numpy as np
 from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array
 from maxmargin.data.source import Source
-from maxmargin.parallel import effective_n_jobs, map_ordered
+from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import Problem
 from maxmargin.selection.regularization_path import RegularizationPath
 from maxmargin.solvers import solve
 from maxmargin.solvers.base import Callback, Result, Solver
 from maxmargin.solvers.interrupts import catch_interrupt
+from maxmargin.solvers.schedule import Schedule
 
 if TYPE_CHECKING:
     from maxmargin.callbacks import ProgressBar
@@ -166,17 +167,14 @@ def solve_paths(
     **options: Any,
 ) -> list[list[Result]]:
     """`solve_path` for each of several problems, as the classes make them: a list over the problems of lists over C."""
-    from maxmargin.estimators._stored import at_once as n_at_once
+    started, schedule = working_time(), Schedule(problems, solver, n_jobs)
 
-    started, at_once = working_time(), n_at_once(problems, n_jobs)
-
-    def one(k: int) -> list[Result]:
-        problem = problems[k].with_jobs(1 if at_once > 1 else n_jobs)
-        seconds = share_of_time(started, max_time, len(problems) - k, at_once)
+    def one(k: int, problem: Problem) -> list[Result]:
+        seconds = share_of_time(started, max_time, len(problems) - k, schedule.at_once)
         start = None if starts is None else starts[k]
         return solve_path(problem, Cs, solver, max_time=seconds, start=start, **options)
 
-    return map_ordered(one, range(len(problems)), at_once)
+    return schedule.map(one)
 
 
 def share_of_time(started: float, max_time: float | None, n_left: int, at_once: int) -> float | None:

@@ -1,32 +1,27 @@
 """The pages of a store in memory: kept up to a budget, the others read each time.
 
 A page is what is read at once: the rows of one block of a pass. The first pages that are asked for, which are the first
-of the store, stay in memory until the budget is used up. Others are read into buffers, which are used again, and small
-enough to stay in a processor's outer cache. While one is in use, the system is told which ones come next, and reads
-them from the disk; it is told to forget those that have been used, if it has not the memory for all.
+of the store, stay in memory until the budget is used up. Others are mapped while they are in use, and a little longer:
+of passes that are made as one, others may ask for them. Meanwhile the system is told which ones come next, and reads
+them from the disk. If it has not the memory for all, it is told to forget the
+last blocks of the store as soon as they have been used: what was used longest ago, which is what it would forget of its
+own accord, is what comes next.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.data.rows import Array, Rows, between
+from maxmargin.data.rows import Rows, between
 from maxmargin.data.store.reader import Reader, StoredSpan
 
-_AHEAD = 6  # so many pages, of some megabytes each, before its use the system is asked to read one
-
-
-class Part(NamedTuple):
-    """Some rows of a page: those from `begin` to `end` of the page's own."""
-
-    page: StoredSpan
-    begin: int
-    end: int
+_AHEAD = 8  # so many pages, of some megabytes each, before its use the system is asked to read one
+_RECENT = 4  # pages that stay mapped: one or two for each thread
+_SHARE = 0.7  # of the memory that the system could use for files
 
 
 class Pages:
@@ -45,48 +40,56 @@ class Pages:
         self.n_read = 0  # bytes so far that were not kept
         self._set_aside = 0  # bytes of the budget that are not for pages
         self._kept: dict[tuple[int, int], tuple[Rows, int]] = {}  # with their bytes
-        self._buffers: list[Array] = []
+        self._recent: dict[tuple[int, int], Rows] = {}  # mapped, the latest one last
         self._lock = threading.Lock()
-        self._drops = reader.index.n_bytes - budget > _available_memory()
+        ends = list(itertools.accumulate(block.n_bytes for block in reader.index.blocks))
+        stays = budget + _SHARE * available_memory()
+        self._dropped = 0 if ends[-1] <= stays else sum(end > stays for end in ends)  # blocks, the last ones
 
-    @contextmanager
-    def opened(self) -> Iterator[Opened]:
-        """A place to read pages into, for one thread."""
-        opened = Opened(self)
-        try:
-            yield opened
-        finally:
-            opened.close()
+    @property
+    def holds_all(self) -> bool:
+        """Whether the budget is for all pages of the store, so that each is read once."""
+        return self.reader.index.n_bytes <= self.budget
 
-    def get(self, page: StoredSpan, opened: Opened) -> Rows:
-        """The rows of a page, without a bias; those that are not kept are valid until the next call."""
+    def get(self, page: StoredSpan) -> Rows:
+        """The rows of a page, without a bias."""
         key = page.block, page.begin
-        kept = self._kept.get(key)
+        kept, recent = self._kept.get(key), self._recent.get(key)
         if kept is not None:
             self.reader.verify(page.block)
             return kept[0]
+        if recent is not None:
+            return recent
         with self._lock:
             keeps = self.n_kept + page.n_bytes <= self.budget
             self.n_kept += page.n_bytes if keeps else 0
             self.n_read += 0 if keeps else page.n_bytes
+        later = self.reader.after(page, _AHEAD)
+        if later is not None:
+            self.reader.announce(later)
         if not keeps:
-            later = self.reader.after(page, _AHEAD)
-            if later is not None:
-                self.reader.announce(later)
-            rows = read_only(self.reader.rows(page, opened.buffer(self.reader.buffer_bytes(page)), 0.0))
-            if self._drops:
-                self.reader.drop(page)
+            rows = read_only(self.reader.rows(page, mapped=True))
+            with self._lock:
+                self._recent[key] = rows
+                if len(self._recent) > _RECENT:
+                    del self._recent[next(iter(self._recent))]
             return rows
         try:
-            rows = read_only(self.reader.rows(page, None, 0.0))
+            rows = read_only(self.reader.rows(page))
         except BaseException:
             with self._lock:
                 self.n_kept -= page.n_bytes
             raise
-        if self._drops:
-            self.reader.drop(page)
         self._kept[key] = rows, page.n_bytes  # two threads may have read it at a time: the later one counts
         return rows
+
+    def left(self, blocks: range) -> None:
+        """These blocks are not needed until the next pass."""
+        with self._lock:
+            self._recent.clear()
+        for block in blocks:
+            if block >= len(self.reader.index.blocks) - self._dropped:
+                self.reader.drop(block)
 
     def set_aside(self, n_bytes: int) -> bool:
         """Use part of the budget for something else than pages, which give way; False if there is not so much."""
@@ -105,16 +108,13 @@ class Pages:
             self._set_aside -= n_bytes
             self.n_kept -= n_bytes
 
-    def take_buffer(self, n_bytes: int) -> Array:
-        """A buffer that nobody uses."""
-        with self._lock:
-            buffer = self._buffers.pop() if self._buffers else np.empty(0, np.uint8)
-        return buffer if len(buffer) >= n_bytes else np.empty(n_bytes, np.uint8)
 
-    def give_buffer(self, buffer: Array) -> None:
-        """Nobody uses it any more."""
-        with self._lock:
-            self._buffers.append(buffer)
+class Part(NamedTuple):
+    """Some rows of a page: those from `begin` to `end` of the page's own."""
+
+    page: StoredSpan
+    begin: int
+    end: int
 
 
 class Opened:
@@ -122,30 +122,17 @@ class Opened:
 
     def __init__(self, pages: Pages):
         self._pages = pages
-        self._buffer: Array | None = None
         self._page: StoredSpan | None = None
         self._rows: Rows | None = None
 
     def rows(self, part: Part, bias: float) -> Rows:
-        """Some rows of a page, valid until the next call."""
+        """Some rows of a page."""
         if self._page != part.page or self._rows is None:
             self._rows = None
-            self._rows, self._page = self._pages.get(part.page, self), part.page
+            self._rows, self._page = self._pages.get(part.page), part.page
         whole = part.begin == 0 and part.end == part.page.end - part.page.begin
         rows = self._rows if whole else between(self._rows, part.begin, part.end)
         return rows._replace(bias=bias)
-
-    def buffer(self, n_bytes: int) -> Array:
-        """Room for a page."""
-        if self._buffer is None or len(self._buffer) < n_bytes:
-            self._buffer = self._pages.take_buffer(n_bytes)
-        return self._buffer
-
-    def close(self) -> None:
-        """Give the buffer to others."""
-        if self._buffer is not None:
-            self._pages.give_buffer(self._buffer)
-        self._buffer = self._rows = None
 
 
 def read_only(rows: Rows) -> Rows:
@@ -156,10 +143,23 @@ def read_only(rows: Rows) -> Rows:
     return rows
 
 
-def _available_memory() -> float:
+def available_memory() -> float:
     """Bytes that the system could use for files; infinity where nobody tells."""
+    return min(_of_the_machine(), _of_the_group())
+
+
+def _of_the_machine() -> float:
     try:
         with open("/proc/meminfo", "rb") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith(b"MemAvailable"))
+            return next(int(line.split()[1]) * 1024.0 for line in file if line.startswith(b"MemAvailable"))
     except (OSError, StopIteration):
+        return float("inf")
+
+
+def _of_the_group() -> float:
+    """What a container allows, if this is one."""
+    try:
+        with open("/sys/fs/cgroup/memory.max", "rb") as file:
+            return float(file.read())
+    except (OSError, ValueError):  # it is not limited
         return float("inf")

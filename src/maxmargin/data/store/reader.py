@@ -1,9 +1,8 @@
 """Reading a store: blocks are cut into spans, which are the unit of a pass.
 
 The spans of a block are those that a pass over the same rows in memory would make, so both give the same bits. A
-span is read into a buffer, or kept in memory if the budget allows: the first spans of the store are kept, the others
-are read at each pass. What comes next is announced to the system, which reads it from the disk meanwhile; what has been
-used is dropped from the system's memory if the store is larger than that.
+span is read into memory of its own or, to be used once, mapped: see `mapping`. What comes next is announced to the
+system, which reads it from the disk meanwhile; what has been used can be dropped from the system's memory.
 
 Each block is compared with its checksum when it is first read, and again whenever its file has changed since.
 """
@@ -13,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from maxmargin.data.cuts import page_borders
 from maxmargin.data.rows import CSR, Array, Dense, Rows
 from maxmargin.data.store.blocks import StoreError, block_layout, status
 from maxmargin.data.store.index import BlockEntry, Index
+from maxmargin.data.store.mapping import map_between
 from maxmargin.models.parts import Layout, checksum_of, read_between
 
 
@@ -135,31 +135,20 @@ class Reader:
     def column(self, block: int, name: str) -> Array:
         """All of an array of a block."""
         extent = self.layout(block).extents[name]
-        return self._read(block, name, 0, extent.shape[0], None)
+        return self._read(block, name, 0, extent.shape[0])
 
-    def rows(self, span: StoredSpan, buffer: Array | None, bias: float) -> Rows:
-        """The rows of a span.
-
-        Parameters
-        ----------
-        span : StoredSpan
-        buffer : ndarray of uint8 or None
-            Where to; with None they have memory of their own. See `buffer_bytes`.
-        bias : float
-        """
+    def rows(self, span: StoredSpan, *, mapped: bool = False) -> Rows:
+        """The rows of a span, without a bias: in memory of their own, or mapped, if they are used once."""
         begin, end = span.begin, span.end
         if not self.is_sparse:
-            return Dense(self._read(span.block, "values", begin, end, buffer), bias)
+            return Dense(self._read(span.block, "values", begin, end, mapped), 0.0)
         first, last = span.first_value, span.last_value
-        data = self._read(span.block, "data", first, last, buffer)
-        buffer = None if buffer is None else buffer[_aligned(data.nbytes) :]
-        indices = self._read(span.block, "indices", first, last, buffer)
-        buffer = None if buffer is None else buffer[_aligned(indices.nbytes) :]
-        indptr = self._read(span.block, "indptr", begin, end + 1, buffer)
+        data, indices = (self._read(span.block, name, first, last, mapped) for name in ("data", "indices"))
+        indptr = self._read(span.block, "indptr", begin, end + 1)
         indptr -= indptr.dtype.type(first)
         if (span.block, begin) not in self._looked_at:
             self._look_at(span, indices, indptr)
-        return CSR(data, indices, indptr, self.index.n_features, bias)
+        return CSR(data, indices, indptr, self.index.n_features, 0.0)
 
     def _look_at(self, span: StoredSpan, indices: Array, indptr: Array) -> None:
         """Kernels do not look where they step: a store made by others may have anything in it."""
@@ -168,53 +157,41 @@ class Reader:
             raise StoreError(f"{self.path(span.block)}: an index of a feature is out of range")
         self._looked_at.add((span.block, span.begin))
 
-    def buffer_bytes(self, span: StoredSpan) -> int:
-        """How large a buffer for a span must be."""
-        return span.n_bytes + 4 * _ALIGNMENT
-
-    def _read(self, block: int, name: str, begin: int, end: int, buffer: Array | None) -> Array:
-        layout, path = self.layout(block), self.path(block)
+    def _read(self, block: int, name: str, begin: int, end: int, mapped: bool = False) -> Array:
+        extent, path = self.layout(block).extents[name], self.path(block)
         try:
             with open(path, "rb", buffering=0) as file:
-                return read_between(file, layout.extents[name], begin, end, buffer)
+                array = map_between(file.fileno(), extent, begin, end) if mapped else None
+                return read_between(file, extent, begin, end) if array is None else array
         except FileNotFoundError:
             raise StoreError(f"{path}: this block of the store is missing") from None
         except EOFError:
             raise StoreError(f"{path}: this block of the store is cut short") from None
+        except OSError as error:
+            raise StoreError(f"{path}: this block of the store cannot be read: {error.strerror}") from None
 
     # ------------------------------------------------------------ the system's memory
 
     def announce(self, span: StoredSpan) -> None:
         """Let the system read a span ahead."""
-        self._advise(span, getattr(os, "POSIX_FADV_WILLNEED", None))
-
-    def drop(self, span: StoredSpan) -> None:
-        """Let the system forget a span."""
-        self._advise(span, getattr(os, "POSIX_FADV_DONTNEED", None))
-
-    def _advise(self, span: StoredSpan, advice: Any) -> None:
-        if advice is None or not hasattr(os, "posix_fadvise") or span.block not in self._verified:
-            return
         extents = self._layouts[span.block].extents
         if self.is_sparse:
             ranges = [(extents[name], span.first_value, span.last_value) for name in ("data", "indices")]
         else:
             ranges = [(extents["values"], span.begin, span.end)]
-        try:
-            handle = os.open(self.path(span.block), os.O_RDONLY)
-        except OSError:  # it will be said by who reads it
+        places = [(e.offset + begin * e.row_bytes, (end - begin) * e.row_bytes) for e, begin, end in ranges]
+        self._advise(span.block, places, "POSIX_FADV_WILLNEED")
+
+    def drop(self, block: int) -> None:
+        """Let the system forget a block."""
+        self._advise(block, [(0, 0)], "POSIX_FADV_DONTNEED")
+
+    def _advise(self, block: int, places: list[tuple[int, int]], advice: str) -> None:
+        if not hasattr(os, "posix_fadvise"):
             return
         try:
-            for extent, begin, end in ranges:
-                os.posix_fadvise(
-                    handle, extent.offset + begin * extent.row_bytes, (end - begin) * extent.row_bytes, advice
-                )
-        finally:
-            os.close(handle)
-
-
-_ALIGNMENT = 64
-
-
-def _aligned(n_bytes: int) -> int:
-    return -(-n_bytes // _ALIGNMENT) * _ALIGNMENT
+            with open(self.path(block), "rb", buffering=0) as file:
+                for place, n_bytes in places:
+                    os.posix_fadvise(file.fileno(), place, n_bytes, getattr(os, advice))
+        except OSError:  # it will be said by who reads it
+            return

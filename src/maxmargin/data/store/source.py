@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin.data.cuts import Span, parts_of_pages
+from maxmargin.data.lock_step import LockStep
 from maxmargin.data.rows import Array, Rows, take
 from maxmargin.data.scratch import Scratch
-from maxmargin.data.source import RowVector, Source
+from maxmargin.data.source import Pass, Request, RowVector, Source, check_pause
 from maxmargin.data.store.packed import Packed
-from maxmargin.data.store.pages import Pages, Part, read_only
+from maxmargin.data.store.pages import Opened, Pages, Part, read_only
 
 if TYPE_CHECKING:
     from maxmargin.data.store.store import Store
@@ -62,12 +63,15 @@ class StoreSource(Source):
     bias : float
         Value of the virtual intercept column; 0: there is none.
     n_jobs : int
+    lock_step : LockStep, optional
+        With whom passes are made.
     """
 
     store: Store
     memory: Memory
     bias: float = 0.0  # type: ignore[assignment]
     n_jobs: int = 1
+    lock_step: LockStep | None = None
 
     @property
     def n_rows(self) -> int:
@@ -125,7 +129,7 @@ class StoreSource(Source):
         whole = pages[0]._replace(
             end=pages[-1].end, last_value=pages[-1].last_value, n_bytes=sum(page.n_bytes for page in pages)
         )
-        return first, last, read_only(self.store.reader.rows(whole, None, self.bias))
+        return first, last, read_only(self.store.reader.rows(whole))._replace(bias=self.bias)
 
     def borders(self, partition: int) -> tuple[int, int]:
         """The first row of a block, and the one behind its last."""
@@ -145,9 +149,31 @@ class StoreSource(Source):
         with self._opened() as rows_of:
             for partition in partitions:
                 for begin, end, part in self._spans(partition, 0):
+                    check_pause()
                     some = chosen[np.searchsorted(chosen, begin) : np.searchsorted(chosen, end)] - begin
                     if len(some):
                         yield take(rows_of(part), some)
+
+    # ------------------------------------------------------------ several runs at a time
+
+    def runs_at_once(self, n_runs: int) -> int:
+        """How many of several runs shall go in lock step: one if no rows are read twice, so that nothing is saved.
+
+        Their vectors may take what memory there is for vectors, or as much room on the disk as the store does.
+        """
+        if self.memory.pages.holds_all:
+            return 1
+        room = max(self.memory.scratch.budget, self.store.index.n_bytes)
+        return max(1, min(n_runs, room // (_VECTORS * 8 * self.n_rows)))
+
+    def in_step(self, lock_step: LockStep) -> StoreSource:
+        """The same rows for a run in lock step with others, which has one thread of its own."""
+        return replace(self, lock_step=lock_step, n_jobs=1)
+
+    def _answer(self, request: Request) -> Pass:
+        if self.lock_step is None or not request.looks_at_rows:
+            return super()._answer(request)
+        return self.lock_step.make_pass(request)
 
     # ------------------------------------------------------------ for passes
 
@@ -167,8 +193,11 @@ class StoreSource(Source):
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Callable[[Any], Rows]]:
-        with self.memory.pages.opened() as opened:
-            yield lambda part: opened.rows(part, self.bias)
+        opened = Opened(self.memory.pages)
+        yield lambda part: opened.rows(part, self.bias)
+
+    def _left(self, bundle: range) -> None:
+        self.memory.pages.left(bundle)
 
     def _bundles(self, n_groups: Sequence[int], looks_at_rows: bool) -> Iterable[range]:
         """As few partitions at a time as give every thread something to do: each group's sums take memory."""

@@ -176,7 +176,7 @@ class Store:
             y = self.index.label_values(self.reader.column(block, "y"))
             weight = self.reader.column(block, "weight") if self.index.has_weights else None
             for span in self.reader.spans(block):
-                X = as_matrix(self.reader.rows(span, None, 0.0))
+                X = as_matrix(self.reader.rows(span))
                 part = slice(span.begin, span.end)
                 yield (X, y[part]) if weight is None else (X, y[part], weight[part])
 

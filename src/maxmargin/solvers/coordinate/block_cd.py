@@ -34,6 +34,7 @@ import numpy as np
 from maxmargin._jit import compiled
 from maxmargin._random import new_rng, shuffle
 from maxmargin.data.rows import Array, row_dot
+from maxmargin.data.source import check_pause
 from maxmargin.losses import QUADRATIC_DUAL, argument, dual_form
 from maxmargin.problem import Certificate, Problem
 from maxmargin.solvers.base import Goal, Report, Solver
@@ -49,7 +50,8 @@ from maxmargin.solvers.coordinate.dual_cd import (
 from maxmargin.solvers.coordinate.sweep import Sweep, next_sweep, no_sweep, restarted, with_doubt
 from maxmargin.solvers.visits import Examples
 
-_ALL = 1 << 62  # visits, or stored values: no limit
+_ALL = 1 << 62  # visits: no limit
+_BETWEEN = 1 << 24  # stored values between two looks at whether to pause: some hundredths of a second
 
 
 class BlockCDState(NamedTuple):
@@ -94,6 +96,7 @@ class BlockCD(Solver):
 
     name: ClassVar[str] = "block_cd"
     access: ClassVar[str] = "blocks"
+    is_in_place: ClassVar[bool] = False  # loading blocks may take seconds: an update that is paused is dropped
     losses: ClassVar[tuple[type, ...]] = QUADRATIC_DUAL
 
     def __post_init__(self) -> None:
@@ -118,6 +121,7 @@ class BlockCD(Solver):
 
     def update(self, problem: Problem, state: BlockCDState, goal: Goal) -> BlockCDState:
         """Load the next blocks, and decrease f over their active variables."""
+        state = state._replace(w=state.w.copy(), order=state.order.copy(), rng=state.rng.copy())
         if state.position == len(state.order):
             state = self._next_iteration(problem, state, goal)
         source = problem.source
@@ -129,7 +133,7 @@ class BlockCD(Solver):
         data = Examples(rows, problem.y[numbers], problem.cost[numbers], problem.norms2[numbers], problem.loss)
         alpha, order = state.alpha[numbers], np.searchsorted(numbers, chosen).astype(np.uint32)
         sweep, dual = self._descend(data, DualCDState(state.w, alpha, order, state.rng, state.sweep, state.dual, 0.0))
-        state.alpha[numbers] = alpha
+        state.alpha[numbers] = alpha  # from here on nothing pauses
         state.active[chosen] = False
         state.active[numbers[order[: sweep.n_kept - state.sweep.n_kept]]] = True
         for block in blocks:
@@ -167,8 +171,10 @@ class BlockCD(Solver):
         whole, n = inner.sweep, len(inner.order)
         for _ in range(self.sweeps):
             shuffle(inner.order, n, inner.rng)
-            s = inner.sweep._replace(n_active=n, position=0, n_kept=0, gap=whole.gap)
-            s, dual, _ = visit_rows(data, inner, s, inner.dual, True, _ALL, _ALL)
+            s, dual = inner.sweep._replace(n_active=n, position=0, n_kept=0, gap=whole.gap), inner.dual
+            while not s.is_over:
+                check_pause()
+                s, dual, _ = visit_rows(data, inner, s, dual, True, _ALL, _BETWEEN)
             inner, n = inner._replace(sweep=s, dual=dual), s.n_kept
         n_kept, position = whole.n_kept + n, whole.position + len(inner.order)
         return inner.sweep._replace(n_active=whole.n_active, position=position, n_kept=n_kept), inner.dual

@@ -1,0 +1,302 @@
+"""Stores on disk beside memory: time of a fit, coordinate descent by blocks, a cold disk, the budget of memory, packing.
+
+The part "disk" of ``python -m benchmarks scale``. Data are generated, into a temporary folder, which should be on a real
+disk (``TMPDIR``): ten gigabytes of it in full, one with ``--quick``. Fits in memory and from stores take turns, and have
+the same number of passes: they give the same bits. The page cache is dropped where that is allowed (as root); if not,
+what needs it is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin import LinearSVC, Problem, load_svmlight, open_store, pack, save_svmlight, solve
+from maxmargin.data.generators import make_dense, make_text
+from maxmargin.parallel import effective_n_jobs
+
+_METHODS = (("ocas", "hinge"), ("tron", "squared_hinge"), ("augmented_lagrangian", "hinge"))
+_DROP = Path("/proc/sys/vm/drop_caches")
+_MB = 1e6
+
+
+class Sizes(NamedTuple):
+    """How much data."""
+
+    text: int  # rows of 50,000 features, 75 words each
+    dense: int  # rows of 54 features
+    budget: int  # rows of 54 features, ten times the memory they are trained with
+    packed: int  # rows of text that are packed
+    large: int  # rows of 54 features that are trained with 4 GB; 0: none
+    repeat: int
+
+
+_QUICK = Sizes(text=100_000, dense=500_000, budget=2_000_000, packed=100_000, large=0, repeat=1)
+_FULL = Sizes(text=1_000_000, dense=5_000_000, budget=20_000_000, packed=500_000, large=50_000_000, repeat=3)
+
+
+def measure(*, quick: bool = False, sizes: Sizes | None = None, only: tuple[str, ...] = ()) -> dict[str, Any]:
+    """All figures; `only` names some of the parts."""
+    sizes = sizes or (_QUICK if quick else _FULL)
+    parts: dict[str, Callable[[Path, Sizes], Any]] = {
+        "passes": _measure_passes,
+        "blocks": _measure_blocks,
+        "cold": _measure_cold,
+        "budget": _measure_budget,
+        "pack": _measure_pack,
+        "large": _measure_large,
+    }
+    report: dict[str, Any] = {"sizes": sizes._asdict(), "threads": effective_n_jobs(-1)}
+    for name in only or parts:
+        with tempfile.TemporaryDirectory(prefix="maxmargin-scale-") as folder:
+            report[name] = parts[name](Path(folder), sizes)
+        print(f"{name}: {json.dumps(report[name])}", file=sys.stderr, flush=True)
+    return report
+
+
+# ---------------------------------------------------------------- data
+
+
+def _text(n_rows: int) -> tuple[Any, np.ndarray]:
+    return make_text(n_rows, 50_000, random_state=0, dtype=np.float32)
+
+
+def _dense(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    return make_dense(n_rows, 54, random_state=seed, dtype=np.float32)
+
+
+def _dense_chunks(n_rows: int, n_classes: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows of 54 features, some at a time: the same direction for all, labels with noise."""
+    directions = np.random.default_rng(1).normal(size=(54, n_classes)).astype(np.float32)
+    for begin in range(0, n_rows, 1 << 19):
+        rng = np.random.default_rng(begin)
+        n = min(1 << 19, n_rows - begin)
+        X = rng.standard_normal((n, 54), dtype=np.float32)
+        score = X @ directions + 2.0 * rng.standard_normal((n, n_classes), dtype=np.float32)
+        yield X, np.where(score[:, 0] > score[:, 1], 1, -1) if n_classes == 2 else score.argmax(axis=1)
+
+
+def _problem(rows: Any, y: np.ndarray, loss: str) -> Problem:
+    """With about the same weight of the loss whatever the number of rows, all threads, and an intercept."""
+    C = 1e5 / len(y) if hasattr(rows, "tocsr") or getattr(rows, "is_dense", True) is False else 1e4 / len(y)
+    if hasattr(rows, "make_pass"):
+        return Problem(rows, y, C, loss)
+    return Problem(rows, y, C, loss, bias=1.0, n_jobs=-1)
+
+
+def _seconds(function: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.perf_counter()
+    result = function()
+    return time.perf_counter() - began, result
+
+
+# ---------------------------------------------------------------- passes
+
+
+def _measure_passes(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
+    """Seconds of the same passes in memory, from a store within its budget, and from one with room for a tenth."""
+    records = []
+    for name, make, n_rows in (("text", _text, sizes.text), ("dense", _dense, sizes.dense)):
+        X, y = make(n_rows)
+        store = pack(X, folder / name, y=y)
+        for solver, loss in _METHODS:
+            if (name, solver) == ("text", "augmented_lagrangian"):
+                passes = 6.0  # of conjugate gradients each
+            else:
+                passes = 20.0
+            runs: dict[str, list[float]] = {"memory": [], "within": [], "overflow": []}
+            budgets = {"within": 2 * store.index.n_bytes + 100 * n_rows, "overflow": store.index.n_bytes // 10}
+            stores = {where: open_store(store.path, memory=memory) for where, memory in budgets.items()}
+            weights: dict[str, Any] = {}
+            for turn in range(sizes.repeat + 1):  # the first one compiles, verifies, and fills memory
+                for where in runs:
+                    rows = X if where == "memory" else stores[where].source(1.0, effective_n_jobs(-1))
+                    problem = _problem(rows, y, loss)
+                    seconds, found = _seconds(lambda p=problem, s=solver, n=passes: solve(p, s, tol=1e-3, max_iter=n))
+                    weights[where] = found.certificate.primal
+                    runs[where] += [seconds] if turn else []
+            best = {where: min(seconds) for where, seconds in runs.items()}
+            records.append({"data": name, "rows": n_rows, "solver": solver, **best, "primal": weights["memory"]})
+            assert abs(weights["overflow"] / weights["memory"] - 1.0) < 1e-9
+    return records
+
+
+# ---------------------------------------------------------------- coordinate descent by blocks
+
+
+def _measure_blocks(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
+    """Seconds to 1e-3: in memory by dual_cd; from a store with room for a half and an eighth of the rows."""
+    X, y = _text(sizes.text)
+    store = pack(X, folder / "text", y=y)
+    records = []
+    for loss in ("hinge", "squared_hinge"):
+        seconds, found = _seconds(lambda loss=loss: solve(_problem(X, y, loss), "dual_cd", tol=1e-3))
+        record = {"loss": loss, "memory": seconds, "passes": found.passes}
+        for share in (2, 8):
+            for solver in ("block_cd", "ocas" if loss == "hinge" else "tron"):
+                opened = open_store(store.path, memory=store.index.n_bytes // share)
+                opened.verify()
+                problem = _problem(opened.source(1.0, effective_n_jobs(-1)), y, loss)
+                seconds, found = _seconds(lambda p=problem, s=solver: solve(p, s, tol=1e-3))
+                assert found.stop_reason == "converged"
+                record |= {f"{solver}_{share}": seconds, f"{solver}_{share}_passes": found.passes}
+        records.append(record)
+    return records
+
+
+# ---------------------------------------------------------------- a cold disk
+
+
+def _drop_caches() -> bool:
+    try:
+        os.sync()
+        _DROP.write_text("3")
+    except OSError:
+        return False
+    return True
+
+
+def _measure_cold(folder: Path, sizes: Sizes) -> dict[str, float] | None:
+    """MB/s of a pass from a disk whose files are not in memory, and of dd that reads the same files."""
+    X, y = _dense(sizes.dense)
+    store = pack(X, folder / "dense", y=y)
+    if not _drop_caches():
+        return None
+    n_bytes, rates = sum(path.stat().st_size for path in store.path.iterdir()), []
+    problem = _problem(open_store(store.path, memory=1).source(1.0, effective_n_jobs(-1)), y, "squared_hinge")
+    problem.evaluate(np.zeros(problem.n_weights))  # compiled, and compared with the checksums
+    for _ in range(sizes.repeat + 1):
+        _drop_caches()
+        seconds, _ = _seconds(lambda: problem.evaluate(np.zeros(problem.n_weights)))
+        _drop_caches()
+        command = "for f in *; do dd if=$f of=/dev/null bs=4M 2>/dev/null; done"
+        of_dd, _ = _seconds(lambda: subprocess.run(command, shell=True, cwd=store.path, check=True))
+        rates.append((n_bytes / seconds / _MB, n_bytes / of_dd / _MB))
+    pass_rate, dd_rate = (max(rate) for rate in zip(*rates))
+    return {"pass": pass_rate, "dd": dd_rate}
+
+
+# ---------------------------------------------------------------- the budget
+
+
+_FIT = """
+import json, resource, sys, time
+from maxmargin import LinearSVC, open_store
+import maxmargin.models.codec, sklearn.linear_model
+path, memory, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+model = LinearSVC(n_jobs=-1, **options)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+began = time.perf_counter()
+model.fit(open_store(path, memory=memory))
+seconds = time.perf_counter() - began
+certificates = model.certificate_ if isinstance(model.certificate_, list) else [model.certificate_]
+print(json.dumps({"seconds": seconds, "before": before, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    "gap": max(c.relative_gap for c in certificates), "solver": model.solver_.name, "passes": model.n_iter_}))
+"""
+
+
+def _fit_alone(path: Path, memory: int, **options: Any) -> dict[str, Any]:
+    """A fit in a process of its own, twice: the first one compiles."""
+    command = [sys.executable, "-c", _FIT, str(path), str(memory), json.dumps(options)]
+    done = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(2)]
+    return {"memory": memory, **json.loads(done[-1].stdout)}
+
+
+def _measure_budget(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
+    """Fits of data of ten times the budget, to a certified 1e-3: time and the most memory that the process had."""
+    records = []
+    for n_classes in (2, 10):
+        store = pack(_dense_chunks(sizes.budget, n_classes), folder / str(n_classes))
+        memory, C = store.index.n_bytes // 10, 1e4 / store.n_rows
+        for loss in ("hinge", "squared_hinge"):
+            found = _fit_alone(store.path, memory, loss=loss, C=C, tol=1e-3)
+            records.append({"classes": n_classes, "bytes": store.index.n_bytes, "loss": loss, **found})
+    return records
+
+
+def _measure_large(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
+    """Fifty million rows with 4 GB."""
+    if not sizes.large:
+        return []
+    store = pack(_dense_chunks(sizes.large, 2), folder / "large")
+    fits = [
+        (loss, _fit_alone(store.path, 4_000_000_000, loss=loss, C=1e4 / store.n_rows, tol=1e-3)) for loss in _LOSSES
+    ]
+    return [{"rows": store.n_rows, "bytes": store.index.n_bytes, "loss": loss, **found} for loss, found in fits]
+
+
+_LOSSES = ("hinge", "squared_hinge")
+
+
+# ---------------------------------------------------------------- packing
+
+
+def _measure_pack(folder: Path, sizes: Sizes) -> dict[str, float]:
+    """MB/s of svmlight text that is packed, and seconds of parsing it beside those of reading the store."""
+    X, y = _text(sizes.packed)
+    text = folder / "text.svm"
+    save_svmlight(text, X, y)
+    n_bytes = text.stat().st_size
+    pack(text, folder / "warm", n_jobs=-1)
+    packing = min(_seconds(lambda k=k: pack(text, folder / f"store{k}", n_jobs=-1))[0] for k in range(3))
+    store = open_store(folder / "warm")
+    store.verify()
+    parsing = min(_seconds(lambda: load_svmlight(text, n_jobs=-1))[0] for _ in range(3))
+    reading = min(_seconds(store.load)[0] for _ in range(3))
+    return {"bytes": n_bytes, "pack": n_bytes / packing / _MB, "parsing": parsing, "reading": reading}
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table(report: dict[str, Any]) -> str:
+    """The figures, in Markdown."""
+    lines = []
+    if "passes" in report:
+        lines += ["| data | rows | solver | in memory, s | store within its budget | overflow in the page cache |"]
+        lines += ["|---|---:|---|---:|---:|---:|"]
+        for r in report["passes"]:
+            ratios = [f"{r[where] / r['memory']:.2f}x" for where in ("within", "overflow")]
+            lines.append(f"| {r['data']} | {r['rows']:,} | {r['solver']} | {r['memory']:.2f} | {' | '.join(ratios)} |")
+    if "blocks" in report:
+        lines += ["", "| loss | dual_cd in memory, s | block_cd, half | eighth | passes solver, half | eighth |"]
+        lines += ["|---|---:|---:|---:|---:|---:|"]
+        for r in report["blocks"]:
+            other = "ocas" if r["loss"] == "hinge" else "tron"
+            names = [f"{solver}_{share}" for solver in ("block_cd", other) for share in (2, 8)]
+            ratios = [f"{r[name] / r['memory']:.1f}x" for name in names]
+            lines.append(f"| {r['loss']} | {r['memory']:.2f} | {' | '.join(ratios)} |")
+    if report.get("cold"):
+        c = report["cold"]
+        lines += ["", f"Cold disk: {c['pass']:.0f} MB/s in a pass, {c['dd']:.0f} by dd: {c['pass'] / c['dd']:.0%}."]
+    for name in ("budget", "large"):
+        if report.get(name):
+            lines += ["", "| data | classes | loss | budget | solver | gap | seconds | peak memory above the budget |"]
+            lines += ["|---:|---:|---|---:|---|---:|---:|---:|"]
+            for r in report[name]:
+                sizes = (
+                    f"{r['bytes'] / _MB:,.0f} MB | {r.get('classes', 2)} | {r['loss']} | {r['memory'] / _MB:,.0f} MB"
+                )
+                over = f"{(r['peak'] - r['memory']) / _MB:.0f} MB ({r['before'] / _MB:.0f} MB before the fit)"
+                lines.append(f"| {sizes} | {r['solver']} | {r['gap']:.1e} | {r['seconds']:.1f} | {over} |")
+    if "pack" in report:
+        p = report["pack"]
+        lines += [
+            "",
+            f"pack: {p['pack']:.0f} MB/s of text; a store is read {p['parsing'] / p['reading']:.1f}x as fast.",
+        ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":  # some parts alone: python -m benchmarks.scale_disk passes blocks
+    print(table(measure(quick=True, only=tuple(sys.argv[1:]))))
