@@ -1,16 +1,15 @@
-"""Stores on disk beside memory: time of a fit, coordinate descent by blocks, a cold disk, the budget of memory, packing.
+"""Stores on disk beside memory: time of fits, coordinate descent by blocks, a cold disk, the budget, packing.
 
-The part "disk" of ``python -m benchmarks scale``. Data are generated, into a temporary folder, which should be on a real
-disk (``TMPDIR``): ten gigabytes of it in full, one with ``--quick``. Fits in memory and from stores take turns, and have
-the same number of passes: they give the same bits. The page cache is dropped where that is allowed (as root); if not,
-what needs it is left out.
+The part "disk" of ``python -m benchmarks scale``. Data are generated, into a temporary folder, which should be on a
+real disk (``TMPDIR``): ten gigabytes of it in full, one with ``--quick``. Fits in memory and from stores take turns,
+and have the same number of passes. The page cache is dropped where that is allowed (as root); if not, what needs it
+is left out.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin import LinearSVC, Problem, load_svmlight, open_store, pack, save_svmlight, solve
+from maxmargin import Problem, load_svmlight, open_store, pack, save_svmlight, solve
 from maxmargin.data.generators import make_dense, make_text
 from maxmargin.parallel import effective_n_jobs
 
@@ -87,11 +86,9 @@ def _dense_chunks(n_rows: int, n_classes: int) -> Iterator[tuple[np.ndarray, np.
 
 
 def _problem(rows: Any, y: np.ndarray, loss: str) -> Problem:
-    """With about the same weight of the loss whatever the number of rows, all threads, and an intercept."""
-    C = 1e5 / len(y) if hasattr(rows, "tocsr") or getattr(rows, "is_dense", True) is False else 1e4 / len(y)
     if hasattr(rows, "make_pass"):
-        return Problem(rows, y, C, loss)
-    return Problem(rows, y, C, loss, bias=1.0, n_jobs=-1)
+        return Problem(rows, y, 1.0, loss)
+    return Problem(rows, y, 1.0, loss, bias=1.0, n_jobs=-1)
 
 
 def _seconds(function: Callable[[], Any]) -> tuple[float, Any]:
@@ -175,11 +172,11 @@ def _measure_cold(folder: Path, sizes: Sizes) -> dict[str, float] | None:
     n_bytes, rates = sum(path.stat().st_size for path in store.path.iterdir()), []
     problem = _problem(open_store(store.path, memory=1).source(1.0, effective_n_jobs(-1)), y, "squared_hinge")
     problem.evaluate(np.zeros(problem.n_weights))  # compiled, and compared with the checksums
+    command = "for f in *; do dd if=$f of=/dev/null bs=4M 2>/dev/null; done"
     for _ in range(sizes.repeat + 1):
         _drop_caches()
         seconds, _ = _seconds(lambda: problem.evaluate(np.zeros(problem.n_weights)))
         _drop_caches()
-        command = "for f in *; do dd if=$f of=/dev/null bs=4M 2>/dev/null; done"
         of_dd, _ = _seconds(lambda: subprocess.run(command, shell=True, cwd=store.path, check=True))
         rates.append((n_bytes / seconds / _MB, n_bytes / of_dd / _MB))
     pass_rate, dd_rate = (max(rate) for rate in zip(*rates))
@@ -200,7 +197,8 @@ began = time.perf_counter()
 model.fit(open_store(path, memory=memory))
 seconds = time.perf_counter() - began
 certificates = model.certificate_ if isinstance(model.certificate_, list) else [model.certificate_]
-print(json.dumps({"seconds": seconds, "before": before, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps({"seconds": seconds, "before": before, "peak": peak,
     "gap": max(c.relative_gap for c in certificates), "solver": model.solver_.name, "passes": model.n_iter_}))
 """
 
@@ -217,9 +215,9 @@ def _measure_budget(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
     records = []
     for n_classes in (2, 10):
         store = pack(_dense_chunks(sizes.budget, n_classes), folder / str(n_classes))
-        memory, C = store.index.n_bytes // 10, 1e4 / store.n_rows
+        memory = store.index.n_bytes // 10
         for loss in ("hinge", "squared_hinge"):
-            found = _fit_alone(store.path, memory, loss=loss, C=C, tol=1e-3)
+            found = _fit_alone(store.path, memory, loss=loss, tol=1e-3)
             records.append({"classes": n_classes, "bytes": store.index.n_bytes, "loss": loss, **found})
     return records
 
@@ -229,13 +227,8 @@ def _measure_large(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
     if not sizes.large:
         return []
     store = pack(_dense_chunks(sizes.large, 2), folder / "large")
-    fits = [
-        (loss, _fit_alone(store.path, 4_000_000_000, loss=loss, C=1e4 / store.n_rows, tol=1e-3)) for loss in _LOSSES
-    ]
+    fits = [(loss, _fit_alone(store.path, 4 << 30, loss=loss, tol=1e-3)) for loss in ("hinge", "squared_hinge")]
     return [{"rows": store.n_rows, "bytes": store.index.n_bytes, "loss": loss, **found} for loss, found in fits]
-
-
-_LOSSES = ("hinge", "squared_hinge")
 
 
 # ---------------------------------------------------------------- packing

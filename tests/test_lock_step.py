@@ -16,7 +16,7 @@ from maxmargin.data.source import Labels, Paused, Request, pausing
 from maxmargin.data.store import StoreError
 from maxmargin.data.store.source import StoreSource
 
-N_CLASSES = 4
+N_CLASSES, N_FEATURES = 4, 40
 
 
 @pytest.fixture(autouse=True)
@@ -28,9 +28,9 @@ def small_blocks(monkeypatch):
 @pytest.fixture
 def path(tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 6))
-    y = np.argmax(X @ rng.normal(size=(6, N_CLASSES)) + rng.normal(size=(400, N_CLASSES)), axis=1)
-    maxmargin.pack(X, tmp_path / "s", y=y, block_size=4000)
+    X = rng.normal(size=(400, N_FEATURES))
+    y = np.argmax(X @ rng.normal(size=(N_FEATURES, N_CLASSES)) + rng.normal(size=(400, N_CLASSES)), axis=1)
+    maxmargin.pack(X, tmp_path / "s", y=y, block_size=20_000)
     return tmp_path / "s"
 
 
@@ -62,8 +62,7 @@ def test_the_same_bits_from_fewer_reads(path, monkeypatch, solver, loss, n_jobs)
     assert together.certificate_ == alone.certificate_
     for history, history_alone in zip(together.history_, alone.history_):
         np.testing.assert_array_equal(history["relative_gap"], history_alone["relative_gap"])
-    if n_jobs == 1:  # several threads may read the same page at a time
-        assert n_together <= n_alone / 2
+    assert n_together < 0.6 * n_alone  # runs that ask different questions do not share all that they read
 
 
 def test_one_pass_serves_all_that_wait(path):
@@ -196,5 +195,5 @@ def test_one_interrupt_ends_all_and_leaves_a_model(path):
     with pytest.raises(KeyboardInterrupt):
         model.fit(opened(path))
     assert model.stop_reason_ == "interrupted"
-    assert model.coef_.shape == (N_CLASSES, 6)
+    assert model.coef_.shape == (N_CLASSES, N_FEATURES)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("maxmargin-run")]

@@ -123,25 +123,25 @@ class Work:
         parts = [] if self.errors else [self.source.groups(k, self.request, self.most_groups[k]) for k in bundle]
         self.n_groups = [len(part) for part in parts if part]  # of each partition that has rows
         self.groups = [group for part in parts for group in part]
-        self.done: list[Any] = [None] * len(self.groups)
+        self.done: list[tuple[list[Any], list[Array]]] = [([], []) for _ in self.groups]  # results and sums
 
-    def do(self, k: int, group: list[Span], rows_of: Callable[[Any], Rows]) -> None:
-        """Call the step on the blocks of group k, unless another one has failed."""
+    def do(self, k: int, span: Span, rows_of: Callable[[Any], Rows]) -> None:
+        """Call the step on the next block of group k, unless it has failed on another one."""
         if self.errors:
             return
         step, labels, shared, reads, _, sums, looks_at_rows, _, should_pause = self.request
-        totals, results = [start_of_sum(kind, k == 0 and self.tree.is_empty) for kind in sums], []
+        (begin, end, rows), (results, totals) = span, self.done[k]
+        if not results:
+            totals += [start_of_sum(kind, k == 0 and self.tree.is_empty) for kind in sums]
         try:
-            for begin, end, rows in group:
-                if should_pause is not None and should_pause():
-                    raise Paused
-                known = labels.y[begin:end], labels.cost[begin:end], labels.loss
-                block = Block(rows_of(rows), *known) if looks_at_rows else Labels(*known)
-                parts = [vector[begin:end] for vector in itertools.chain(reads, self.vectors)]
-                results.append(step(block, *shared, *parts, *totals))
+            if should_pause is not None and should_pause():
+                raise Paused
+            known = labels.y[begin:end], labels.cost[begin:end], labels.loss
+            block = Block(rows_of(rows), *known) if looks_at_rows else Labels(*known)
+            parts = [vector[begin:end] for vector in itertools.chain(reads, self.vectors)]
+            results.append(step(block, *shared, *parts, *totals))
         except Exception as error:  # whose pass it is will raise it
             self.errors[k] = error
-        self.done[k] = results, totals
 
     def finish_bundle(self) -> None:
         """Add up what the groups of a bundle have brought."""

@@ -231,22 +231,25 @@ class Source:
         looks_at_rows = requests[0].looks_at_rows
         sizes = self._partition_sizes()
         works = [Work(self, request, sizes) for request in requests]
-        for bundle in self._bundles([sum(most) for most in zip(*(work.most_groups for work in works))], looks_at_rows):
+        for bundle in self._bundles([max(most) for most in zip(*(work.most_groups for work in works))], looks_at_rows):
+            jobs: dict[tuple[int, int], list[tuple[Work, int]]] = {}  # groups of the same rows are worked on together
             for work in works:
                 work.cut(bundle)
-            jobs = [(work, k, group) for work in works for k, group in enumerate(work.groups)]
-            jobs.sort(key=lambda job: job[2][0].begin)  # all that is done with a row, one after the other
-            map_ordered(self._do, jobs, self.n_jobs)
+                for k, group in enumerate(work.groups):
+                    jobs.setdefault((group[0].begin, group[-1].end), []).append((work, k))
+            map_ordered(self._do, [jobs[rows] for rows in sorted(jobs)], self.n_jobs)
             for work in works:
                 work.finish_bundle()
             if looks_at_rows:
                 self._left(bundle)
         return [work.answer() for work in works]
 
-    def _do(self, job: tuple[Work, int, list[Span]]) -> None:
-        work, k, group = job
+    def _do(self, job: list[tuple[Work, int]]) -> None:
+        blocks = [(block, work, k) for work, k in job for block in work.groups[k]]
+        blocks.sort(key=lambda turn: turn[0].begin)  # all that is done with a page, one after the other
         with self._opened() as rows_of:
-            work.do(k, group, rows_of)
+            for block, work, k in blocks:
+                work.do(k, block, rows_of)
 
     def _left(self, bundle: range) -> None:
         """The rows of these partitions are not needed until the next pass."""

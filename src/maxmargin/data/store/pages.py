@@ -1,9 +1,8 @@
 """The pages of a store in memory: kept up to a budget, the others read each time.
 
 A page is what is read at once: the rows of one block of a pass. The first pages that are asked for, which are the first
-of the store, stay in memory until the budget is used up. Others are mapped while they are in use, and a little longer:
-of passes that are made as one, others may ask for them. Meanwhile the system is told which ones come next, and reads
-them from the disk. If it has not the memory for all, it is told to forget the
+of the store, stay in memory until the budget is used up. Others are mapped while they are in use. Meanwhile the system
+is told which ones come next, and reads them from the disk. If it has not the memory for all, it is told to forget the
 last blocks of the store as soon as they have been used: what was used longest ago, which is what it would forget of its
 own accord, is what comes next.
 """
@@ -20,7 +19,6 @@ from maxmargin.data.rows import Rows, between
 from maxmargin.data.store.reader import Reader, StoredSpan
 
 _AHEAD = 8  # so many pages, of some megabytes each, before its use the system is asked to read one
-_RECENT = 4  # pages that stay mapped: one or two for each thread
 _SHARE = 0.7  # of the memory that the system could use for files
 
 
@@ -40,7 +38,6 @@ class Pages:
         self.n_read = 0  # bytes so far that were not kept
         self._set_aside = 0  # bytes of the budget that are not for pages
         self._kept: dict[tuple[int, int], tuple[Rows, int]] = {}  # with their bytes
-        self._recent: dict[tuple[int, int], Rows] = {}  # mapped, the latest one last
         self._lock = threading.Lock()
         ends = list(itertools.accumulate(block.n_bytes for block in reader.index.blocks))
         stays = budget + _SHARE * available_memory()
@@ -54,12 +51,10 @@ class Pages:
     def get(self, page: StoredSpan) -> Rows:
         """The rows of a page, without a bias."""
         key = page.block, page.begin
-        kept, recent = self._kept.get(key), self._recent.get(key)
+        kept = self._kept.get(key)
         if kept is not None:
             self.reader.verify(page.block)
             return kept[0]
-        if recent is not None:
-            return recent
         with self._lock:
             keeps = self.n_kept + page.n_bytes <= self.budget
             self.n_kept += page.n_bytes if keeps else 0
@@ -68,12 +63,7 @@ class Pages:
         if later is not None:
             self.reader.announce(later)
         if not keeps:
-            rows = read_only(self.reader.rows(page, mapped=True))
-            with self._lock:
-                self._recent[key] = rows
-                if len(self._recent) > _RECENT:
-                    del self._recent[next(iter(self._recent))]
-            return rows
+            return read_only(self.reader.rows(page, mapped=True))
         try:
             rows = read_only(self.reader.rows(page))
         except BaseException:
@@ -85,8 +75,6 @@ class Pages:
 
     def left(self, blocks: range) -> None:
         """These blocks are not needed until the next pass."""
-        with self._lock:
-            self._recent.clear()
         for block in blocks:
             if block >= len(self.reader.index.blocks) - self._dropped:
                 self.reader.drop(block)

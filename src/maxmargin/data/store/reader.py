@@ -174,6 +174,8 @@ class Reader:
 
     def announce(self, span: StoredSpan) -> None:
         """Let the system read a span ahead."""
+        if span.block not in self._verified:  # all of it will be read
+            return
         extents = self._layouts[span.block].extents
         if self.is_sparse:
             ranges = [(extents[name], span.first_value, span.last_value) for name in ("data", "indices")]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from maxmargin.data.store.store import Store
 
 _VECTORS = 8  # of float64 that a solver has for each row, about
+_OWN_VECTORS = 5  # of them, those that runs over the same rows do not share
 _LABEL_PARTITIONS = 64  # that are worked on at a time when rows are not looked at
 
 
@@ -164,7 +165,7 @@ class StoreSource(Source):
         if self.memory.pages.holds_all:
             return 1
         room = max(self.memory.scratch.budget, self.store.index.n_bytes)
-        return max(1, min(n_runs, room // (_VECTORS * 8 * self.n_rows)))
+        return max(1, min(n_runs, room // (_OWN_VECTORS * 8 * self.n_rows)))
 
     def in_step(self, lock_step: LockStep) -> StoreSource:
         """The same rows for a run in lock step with others, which has one thread of its own."""
