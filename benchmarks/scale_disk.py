@@ -134,7 +134,7 @@ def _measure_passes(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
 def _measure_blocks(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
     """Seconds to 1e-3: in memory by dual_cd; from a store with room for a half and an eighth of the rows."""
     X, y = _text(sizes.text)
-    store = pack(X, folder / "text", y=y)
+    store = pack(X, folder / "text", y=y, block_size=max(1 << 20, 12 * X.nnz // 64))
     records = []
     for loss in ("hinge", "squared_hinge"):
         seconds, found = _seconds(lambda loss=loss: solve(_problem(X, y, loss), "dual_cd", tol=1e-3))
