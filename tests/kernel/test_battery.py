@@ -87,6 +87,7 @@ def rounding_of(parameters, X, K, model, size):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("block", range(10))
 def test_no_claim_is_false(block):
+    n_rounding = 0
     for seed in range(16 * block, 16 * block + 16):
         kind, parameters, X, y, weight, K = draw(seed)
         tol = [1e-3, 1e-6, 1e-8][seed % 3]
@@ -96,11 +97,16 @@ def test_no_claim_is_false(block):
         primal, dual = judged(kind, parameters, y, weight, K, model)
         claimed, size = model.certificate_, max(abs(primal), abs(dual), model.certificate_.scale)
         rounding = rounding_of(parameters, X, K, model, size)
-        assert abs(claimed.primal - primal) <= 1e-9 * size + rounding, (seed, claimed, primal)
+        assert abs(claimed.primal - primal) <= 1e-9 * size + rounding + claimed.rounding, (seed, claimed, primal)
         assert primal - dual <= claimed.gap * 1.01 + rounding or claimed.dual == 0.0, (seed, claimed, primal, dual)
+        if claimed.rounding > 0.5 * tol * size:
+            assert model.stop_reason_ in ("converged", "rounding"), (seed, kind, parameters, claimed)
+            n_rounding += 1
+            continue
         assert model.stop_reason_ == "converged", (seed, kind, parameters, claimed)
         gap = primal - max(dual, 0.0) if kind != "OneClassSVM" else primal - dual  # no loss is negative
         assert gap <= tol * size + rounding, (seed, claimed, primal, dual)
+    assert n_rounding <= 4  # tol is within reach of most
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -171,7 +177,8 @@ def test_the_certificate_of_an_indefinite_kernel_bounds_all_first_order_gains(ki
         size = max(abs(primal), claimed.scale)
         rounding = 1e-7 * max(size, np.abs(beta).sum() * max(1.0, np.abs(f).max()))  # linprog's own tolerance
         assert gain <= claimed.gap + rounding, (seed, parameters, gain, claimed)
-        assert abs(claimed.primal - primal) <= 1e-9 * max(size, np.abs(beta).sum() * np.abs(K).max()), seed
+        off = 1e-9 * max(size, np.abs(beta).sum() * np.abs(K).max()) + claimed.rounding
+        assert abs(claimed.primal - primal) <= off, seed
         if model.stop_reason_ == "converged":
             n_converged += 1
             assert claimed.gap <= 1e-4 * size * (1.0 + 1e-9), (seed, claimed)

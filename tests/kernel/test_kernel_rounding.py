@@ -1,17 +1,23 @@
-"""Bounds of what float32 does to kernel values, and certificates that rest on them."""
+"""Bounds of what float32 and float64 do to kernel values, and certificates that rest on them."""
 
 import numpy as np
 import pytest
 from machines import MACHINES, assert_optimal, bounds, machine, rows
 from scipy.sparse import csr_matrix
+from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import kernels
+from maxmargin import SVC, kernels
 from maxmargin.data.rows import as_rows
 from maxmargin.kernels.blocks import KernelValues
 from maxmargin.kernels.rounding import relative_error
+from maxmargin.problem.kernel_classes import KernelClasses
+from maxmargin.problem.kernel_problem import KernelProblem
+from maxmargin.problem.kernel_rounding import errors_of_outputs
 from maxmargin.solvers import kernel
+from maxmargin.solvers.base import run
 from maxmargin.solvers.kernel.active_rows import ActiveRows
 from maxmargin.solvers.kernel.block_smo import BlockSMO
+from maxmargin.solvers.kernel.kernel_larank import KernelLaRank
 
 _TINY = 2e-34  # values below are made zero
 
@@ -126,3 +132,151 @@ def test_the_matrix_of_a_block_is_computed_anew_when_the_active_rows_change():
             part = X[work.rows[block]]
             wanted = np.exp(-0.5 * ((part[:, None] - part[None]) ** 2).sum(axis=2))
             np.testing.assert_allclose(work.gram(block, work.slots(block), out), wanted, atol=1e-5)
+
+
+# ---------------------------------------------------------------- float64
+
+
+def true_matrix(function, X):
+    """Kernel values in 80 bits, by their definitions."""
+    X = np.asarray(X.toarray() if hasattr(X, "toarray") else X).astype(np.longdouble)
+    products = X @ X.T
+    if isinstance(function, kernels.Linear):
+        return products
+    if isinstance(function, kernels.RBF):
+        return np.exp(-np.longdouble(function.gamma) * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    inner = np.longdouble(function.gamma) * products + np.longdouble(function.coef0)
+    return np.tanh(inner) if isinstance(function, kernels.Sigmoid) else inner**function.degree
+
+
+FUNCTIONS = [
+    kernels.Linear(),
+    kernels.RBF(0.3),
+    kernels.RBF(1e6),
+    kernels.Polynomial(3, 0.5, 1.0),
+    kernels.Polynomial(2, 1.0, -0.5),
+    kernels.Sigmoid(0.1, -0.2),
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=str)
+@pytest.mark.parametrize("case", _cases())
+def test_no_value_in_float64_is_larger_or_further_off_than_its_digits_say(case, function):
+    X = _cases()[case]
+    values, every = KernelValues(function, as_rows(X)[0]), np.arange(300)
+    K, truth = np.empty((300, 300)), true_matrix(function, X)
+    values.block(every, values.columns(every, np.float64), K, every)
+    size, error = values.digits
+    product = np.outer(size, size)
+    assert np.all(np.abs(truth) <= product * (1.0 + 1e-12))
+    assert np.all(np.abs(K - truth) <= product * (error[:, None] + error))
+    assert error.max() <= 1e-11 * (1.0 + getattr(function, "gamma", 0.0))  # and it is of use
+
+
+@pytest.mark.parametrize("penalized", [False, True])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=str)
+@pytest.mark.parametrize("case", _cases())
+def test_no_output_in_float64_is_further_off_than_its_bound(case, function, penalized):
+    X = _cases()[case]
+    problem = KernelProblem(X, np.ones(300), kernel=function, penalize_intercept=penalized)
+    beta = np.random.default_rng(1).normal(size=300) * 10.0 ** np.random.default_rng(2).uniform(-3, 3, 300)
+    f = problem.decision(beta)
+    truth = (true_matrix(function, X) + penalized) @ beta.astype(np.longdouble)
+    assert np.all(np.abs(f - truth) <= errors_of_outputs(problem, beta, f).whole)
+
+
+@pytest.mark.parametrize("scale", [1e-5, 1.0, 1e5])
+@pytest.mark.parametrize("name", ["linear", "rbf", "poly", "precomputed"])
+@pytest.mark.parametrize("kind", [*MACHINES, "squared_epsilon_insensitive"])
+def test_certificates_hold_in_extended_precision(kind, name, scale):
+    """Also where tol is out of reach, and the run ends for that reason."""
+    X, y = rows(40)
+    X = X * scale
+    function = kernels.get(name, gamma=0.5 / scale**2, degree=3, coef0=1.0) if name != "precomputed" else name
+    K = true_matrix(kernels.Linear() if name == "precomputed" else function, X)
+    if name == "precomputed":
+        X = np.asarray(K, dtype=float)
+        K = X.astype(np.longdouble)
+    problem = machine(kind, X, y, 1e4, kernel=function)
+    for solver, tol in (("auto", 1e-3), ("auto", 1e-15), ("smo", 1e-15)):
+        result = kernel.solve(problem, solver, tol=tol, max_iter=1000)
+        beta, b = result.state.beta.astype(np.longdouble), np.longdouble(result.state.intercept)
+        primal, dual = bounds(problem, K, beta, b)
+        claimed = result.certificate
+        hidden = np.longdouble(claimed.gap) / 1000  # below that, rounding is left out of the numbers
+        assert primal - dual - b * (problem.total - beta.sum()) <= claimed.gap + hidden
+        assert primal - claimed.gap <= claimed.primal <= primal + 2 * claimed.gap + hidden
+        assert result.stop_reason != "converged" or claimed.relative_gap <= tol
+
+
+def test_a_machine_whose_margins_are_lost_in_rounding_says_so():
+    """C times the last digit of the outputs is more than the objective; without rounding the gap would be 0."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(2, 100)) * 1e8
+    problem = KernelProblem(X, [1.0, -1.0], C=1e4, kernel="linear")
+    result = kernel.solve(problem)
+    beta = result.state.beta.astype(np.longdouble)
+    primal, _ = bounds(problem, true_matrix(problem.kernel, X), beta, np.longdouble(result.state.intercept))
+    assert result.certificate.primal >= primal
+    assert result.stop_reason == "rounding"
+    with pytest.warns(ConvergenceWarning, match="what the rounding of float64 may hide"):
+        SVC(kernel="linear", C=1e4).fit(X, [0, 1])
+
+
+@pytest.mark.parametrize("off", [1e-12, -1e-12, 1e-7])
+def test_coefficients_that_do_not_sum_up_prove_less(off):
+    """They are no dual point; the bound is that of one nearby, or there is none."""
+    X, y = rows(40)
+    problem = machine("svc", X, y, 2.0)
+    result = kernel.solve(problem, tol=1e-10)
+    beta, K = result.state.beta.copy(), true_matrix(problem.kernel, X)
+    free = np.flatnonzero((np.abs(beta) > 0.1) & (np.abs(beta) < 1.9))
+    beta[free[0]] += off
+    claimed = problem.certificate(beta, result.state.intercept)
+    best = bounds(problem, K, result.state.beta.astype(np.longdouble), np.longdouble(result.state.intercept))[0]
+    assert claimed.dual <= best
+    if abs(off) < 1e-9:
+        assert claimed.gap <= 1e-9 * claimed.primal
+    else:
+        assert claimed.dual == 0.0
+
+
+@pytest.mark.parametrize("kernel_of", ["sigmoid", "precomputed", "function"])
+def test_zero_is_no_bound_for_a_kernel_that_may_be_indefinite(kernel_of):
+    """The objective of such a machine may be negative, so the gap is what rows add to it, however large."""
+    X, y = rows(60)
+    function = kernels.Sigmoid(1.0, -0.5)
+    K = np.asarray(true_matrix(function, X), dtype=float)
+    given = {"sigmoid": function, "precomputed": "precomputed", "function": lambda A, B: np.tanh(A @ B.T - 0.5)}
+    problem = machine("svc", K if kernel_of == "precomputed" else X, y, 100.0, kernel=given[kernel_of])
+    assert np.linalg.eigvalsh(K)[0] < -0.1
+    beta = 50.0 * y * np.where(y > 0.0, np.mean(y < 0.0), np.mean(y > 0.0))
+    claimed = problem.certificate(beta)
+    primal, dual = bounds(problem, K, beta, problem.intercept(K @ beta))
+    assert primal > 0.0 > dual
+    assert primal - dual == pytest.approx(claimed.gap, rel=1e-9)
+
+
+def test_a_kernel_known_to_be_positive_has_no_objective_below_zero():
+    X, y = rows(60)
+    for function in (kernels.Linear(), kernels.RBF(0.5), kernels.Polynomial(2, 1.0, 0.0)):
+        claimed = machine("svc", X, y, 1.0, kernel=function).certificate(np.where(y > 0.0, 1.0, -0.5))
+        assert claimed.dual >= 0.0
+    assert not kernels.is_positive(kernels.Polynomial(2, 1.0, -0.5))
+
+
+def test_the_certificate_of_all_classes_at_once_holds_in_extended_precision():
+    X, _ = rows(60)
+    y = np.arange(60) % 3
+    for C, tol in ((1.0, 1e-3), (1e5, 1e-12)):
+        problem = KernelClasses(X, y, C, kernels.RBF(0.5))
+        result = run(KernelLaRank(), problem, tol=tol, max_iter=100)
+        beta = result.state.beta.astype(np.longdouble)
+        F = true_matrix(problem.kernel, X) @ beta
+        margins = F - F[np.arange(60), y][:, None] + (np.arange(3) != y[:, None])
+        primal = (beta * F).sum() / 2 + C * margins.max(axis=1).sum()
+        dual = beta[np.arange(60), y].sum() - (beta * F).sum() / 2
+        claimed = result.certificate
+        assert primal - dual <= claimed.gap * np.longdouble(1.001)
+        assert primal <= claimed.primal + np.longdouble(claimed.gap) / 1000
+        assert claimed.rounding > 0.0

@@ -230,6 +230,11 @@ class KernelMachine(CallbackSupportMixin, Estimator):
             advice = "It was interrupted, and the model found so far is kept: fit again to finish it."
         elif self.stop_reason_ == "max_time":
             advice = f"max_time={self.max_time:g} seconds ran out: raise max_time, or tol."
+        elif self.stop_reason_ == "rounding":
+            advice = (
+                "What is left is no more than what the rounding of float64 may hide, so no solver could prove more: "
+                "raise tol, lower C or scale X."
+            )
         elif self.stop_reason_ == "stalled":
             advice = "It comes no closer, by rounding errors or since C is too large: raise tol, lower C or scale X."
         elif self.max_iter not in (None, -1) and self.max_iter < worst.solver.max_passes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from maxmargin.kernels.block_steps import (
 )
 from maxmargin.kernels.exponential import Double, Single
 from maxmargin.kernels.functions import RBF, Kernel, Linear, Polynomial, with_itself
-from maxmargin.kernels.rounding import KEPT_IN_SINGLE, relative_error
+from maxmargin.kernels.rounding import KEPT_IN_SINGLE, Digits, digits_in_double, relative_error
 from maxmargin.parallel import map_blocks, map_ordered
 from maxmargin.problem.gram import one_blas_thread
 
@@ -45,6 +46,7 @@ _KEPT_VALUES = 1 << 23  # of all tiles together that are kept rather than made a
 _SINGLE_ERROR = 2e-5  # in the logarithm of a kernel value that float32 may cause
 _FEW_FEATURES = 64  # of dense rows whose kernel values are cheap
 _LARGEST_SINGLE = 1e30  # kernel value
+_ROWS_A_SUM = 64  # of a combination of rows, at least
 
 
 class Tile(NamedTuple):
@@ -133,6 +135,17 @@ class KernelValues:
             return KEPT_IN_SINGLE * sums
         n_terms = n_features(self.rows) if self.is_dense else np.diff(self.rows.indptr)[which]  # type: ignore[union-attr]
         return relative_error(self.function.gamma, self.norms2[which], self._largest_norm2, n_terms) * sums
+
+    @cached_property
+    def digits(self) -> Digits:
+        """How large values are, and how wrong in float64."""
+        n_terms = n_features(self.rows) if self.is_dense else int(np.diff(self.rows.indptr).max(initial=0))  # type: ignore[union-attr]
+        return digits_in_double(self.function, self.norms2, n_terms)
+
+    def longest_sum(self, n: int) -> int:
+        """Roundings that a term of a sum over n rows goes through, at most: those of its part, and one a part."""
+        width = self._rows_a_sum() if isinstance(self.function, Linear) else self._width()
+        return min(n, width) + -(-n // width)
 
     @property
     def is_cheap(self) -> bool:
@@ -294,12 +307,21 @@ class KernelValues:
 
     def _apply_linear(self, which: Array, J: Array, beta: Array) -> Array:
         """x_i'w with w = sum of beta_j x_j: no kernel values are needed."""
-        w, out = np.zeros(n_features(self.rows) + 1), np.empty(len(which))
+        w, out, width = np.zeros(n_features(self.rows) + 1), np.empty(len(which)), self._rows_a_sum()
         self.n_values += len(which) + len(J)
-        combine_rows(self.rows, J, beta, w)
+        for begin in range(0, len(J), width):  # sums of sums have more digits
+            part = np.zeros_like(w)
+            combine_rows(self.rows, J[begin : begin + width], beta[begin : begin + width], part)
+            w += part
         blocks = [*range(0, len(which), _LINEAR_CHUNK), len(which)]
         map_blocks(lambda lo, hi: dots_with(self.rows, which[lo:hi], w, out[lo:hi]), blocks, self.n_jobs)
         return out
+
+    def _rows_a_sum(self) -> int:
+        """Rows that are added up before their sum is: so many that adding it costs no more than they do."""
+        if isinstance(self.rows, Dense):
+            return _ROWS_A_SUM
+        return max(_ROWS_A_SUM, n_features(self.rows) * self.n_rows // max(1, len(self.rows.data)))
 
     def _over_tiles(self, n: int, columns: Columns, work: Callable[[tuple[Tile, int, int]], None]) -> None:
         self.prepare()  # before threads ask for it

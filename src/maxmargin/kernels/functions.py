@@ -117,6 +117,17 @@ def _checked(function: Kernel) -> Kernel:
     return type(function)(*(int(v) if name == "degree" else float(v) for name, v in function._asdict().items()))
 
 
+def is_positive(function: Kernel) -> bool:
+    """Whether a kernel is known to be positive semi-definite: not what is no tag.
+
+    Examples
+    --------
+    >>> is_positive(RBF(0.5)), is_positive(Sigmoid(0.1, 0.0))
+    (True, False)
+    """
+    return isinstance(function, (RBF, Linear)) or (isinstance(function, Polynomial) and function.coef0 >= 0.0)
+
+
 _SINGLE_ERROR = 1e-3  # of a kernel value's logarithm that float32 may cause before float64 is used
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from maxmargin.data.rows import Array
 from maxmargin.kernels.blocks import Columns
+from maxmargin.kernels.rounding import Digits
 
 _CHUNK = 1024
 _LARGEST_SINGLE = 1e30
@@ -67,6 +69,16 @@ class PrecomputedValues:
         """How wrong sums of values that were kept in float32 may be: not known."""
         return np.full(len(which), np.inf)
 
+    @cached_property
+    def digits(self) -> Digits:
+        """How large values are; they are right, since they are given."""
+        largest = np.maximum(self.matrix.max(axis=1), -self.matrix.min(axis=1)).astype(np.float64)
+        return Digits(np.sqrt(largest), np.zeros(self.n_rows))
+
+    def longest_sum(self, n: int) -> int:
+        """Roundings that a term of a sum over n rows goes through, at most."""
+        return n
+
 
 class CallableValues(PrecomputedValues):
     """Values of a Python function that takes two matrices of rows and returns the matrix of their kernel values."""
@@ -80,6 +92,11 @@ class CallableValues(PrecomputedValues):
         """k(x_i, x_i), float64; one call of the function for some rows at a time."""
         every = [np.arange(lo, min(lo + 64, self.n_rows)) for lo in range(0, self.n_rows, 64)]
         return np.concatenate([np.diagonal(self._values(which, which)) for which in every])
+
+    @cached_property
+    def digits(self) -> Digits:
+        """How large values are if the function is a kernel: k(x, z)^2 <= k(x, x) k(z, z). They are taken as right."""
+        return Digits(np.sqrt(np.abs(self.diagonal)), np.zeros(self.n_rows))
 
     def _values(self, which: Array, J: Array) -> Array:
         self.n_values += len(which) * len(J)

@@ -6,12 +6,14 @@ Rows, their squared lengths and their copy in float32 are those of the whole mat
 from __future__ import annotations
 
 import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from maxmargin.data.rows import Array
 from maxmargin.kernels.blocks import Columns
+from maxmargin.kernels.rounding import Digits
 
 
 class PartOfValues:
@@ -81,3 +83,12 @@ class PartOfValues:
     def errors(self, which: Array, sums: Array) -> Array:
         """How wrong sums of beta_j k(x_i, x_j) may be, given those of |beta_j| k(x_i, x_j)."""
         return self.whole.errors(self.rows[which], sums)
+
+    @cached_property
+    def digits(self) -> Digits:
+        """How large values are, and how wrong in float64."""
+        return self.whole.digits.of(self.rows)
+
+    def longest_sum(self, n: int) -> int:
+        """Roundings that a term of a sum over n rows goes through, at most."""
+        return self.whole.longest_sum(n)

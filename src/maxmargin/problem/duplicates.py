@@ -50,41 +50,34 @@ def merge_duplicates(problem: KernelProblem) -> Merged | None:
     """The problem with each row once, or None if there are hardly any duplicates or rows cannot be compared."""
     if not isinstance(problem.kernel, kernels.TAGS):
         return None
-    first = _first_equal(problem)
+    first, cost, before = _first_equal(problem)
     distinct = np.flatnonzero((first == np.arange(problem.n_rows)) & (problem.cost > 0.0))
     if len(distinct) > _WORTH_IT * problem.n_rows or len(distinct) == 0:
         return None
     place = np.full(problem.n_rows, -1, np.int64)
     place[distinct] = np.arange(len(distinct))
     group = np.where(problem.cost > 0.0, place[first], -1)
-    there = group >= 0
-    cost = np.bincount(group[there], weights=problem.cost[there], minlength=len(distinct))
-    order = np.argsort(group, kind="stable")
-    before = np.cumsum(problem.cost[order]) - problem.cost[order]
-    starts = np.concatenate([[True], group[order][1:] != group[order][:-1]])
-    before -= np.maximum.accumulate(np.where(starts, before, 0.0))
-    cost_before = np.empty(problem.n_rows)
-    cost_before[order] = before
-    return Merged(problem.of_rows(distinct, cost), group, problem.cost, cost_before)
+    return Merged(problem.of_rows(distinct, cost[distinct]), group, problem.cost, before)
 
 
-def _first_equal(problem: KernelProblem) -> Array:
-    """For each row with a cost, the first one with a cost that equals it."""
+def _first_equal(problem: KernelProblem) -> tuple[Array, Array, Array]:
+    """For each row with a cost, the first one with a cost that equals it, the cost of all these, and that before it."""
     rng = np.random.default_rng(0)
     marks = matvec(problem.rows, rng.normal(size=n_features(problem.rows) + 1), problem.n_jobs)
     order = np.lexsort((np.arange(problem.n_rows), problem.target, marks, problem.cost == 0.0))
-    first = np.arange(problem.n_rows)
-    _link_equal(problem.rows, problem.target, problem.cost, marks, order, first)
-    return first
+    first, cost, before = np.arange(problem.n_rows), problem.cost.copy(), np.zeros(problem.n_rows)
+    _link_equal(problem.rows, problem.target, marks, order, first, cost, before)
+    return first, cost, before
 
 
 @compiled
-def _link_equal(rows, target, cost, marks, order, first):
+def _link_equal(rows, target, marks, order, first, cost, before):
     """Rows with equal marks are neighbours in `order`; those that equal the first of their kind are linked to it."""
     for k in range(1, len(order)):
-        i, before = order[k], first[order[k - 1]]
-        if cost[i] > 0.0 and marks[i] == marks[before] and target[i] == target[before] and _equal(rows, i, before):
-            first[i] = before
+        i, j = order[k], first[order[k - 1]]
+        if cost[i] > 0.0 and marks[i] == marks[j] and target[i] == target[j] and _equal(rows, i, j):
+            first[i], before[i] = j, cost[j]
+            cost[j] += cost[i]
 
 
 @generic

@@ -33,9 +33,11 @@ class KernelCertificate(Certificate):
 
     The optimum of a one-class machine may be zero, as that of a linear one is if the rows lie around the origin; then
     no gap is small beside it. Its scale is what the objective of orthogonal rows of the same lengths would be.
+    `rounding` is what rounding can do to the gap.
     """
 
     scale: float = 0.0
+    rounding: float = 0.0
 
     @property
     def relative_gap(self) -> float:
@@ -53,6 +55,16 @@ def best_coefficient(z, kink, lower, upper, diagonal):
     if diagonal > 0.0:
         return min(max(pull / diagonal, lower), upper)
     return upper if pull > 0.0 else lower
+
+
+def best_coefficients(program: Program, z: Array) -> Array:
+    """`best_coefficient` of every row."""
+    pull = np.maximum(z - program.kink, 0.0) - np.maximum(-z - program.kink, 0.0)
+    ends = np.where(pull > 0.0, program.upper, np.where(pull < 0.0, program.lower, 0.0))
+    if not program.diagonal.any():
+        return ends
+    within = np.divide(pull, program.diagonal, out=ends, where=program.diagonal > 0.0)
+    return np.clip(within, program.lower, program.upper)
 
 
 @compiled

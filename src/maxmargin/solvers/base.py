@@ -175,6 +175,11 @@ def run(
             raise
 
 
+def _size(certificate: Certificate) -> float:
+    """What a gap is compared with."""
+    return max(abs(certificate.primal), getattr(certificate, "scale", 0.0))
+
+
 class _Loop:
     """The loop's own moving parts: the solver's state, the clock, the history, the next certificate."""
 
@@ -321,6 +326,7 @@ class _Loop:
 
     def _with_rounding(self, computed: Certificate) -> Certificate:
         if not hasattr(self.problem, "with_rounding"):
+            self.rounding = getattr(computed, "rounding", 0.0)  # kernel machines count it at once
             return computed
         certificate, self.rounding = self.problem.with_rounding(
             self.state.w, computed, getattr(self.state, "alpha", None)
@@ -337,16 +343,14 @@ class _Loop:
         c = self.certificate
         if c is None or not c.relative_gap <= self.goal.tol:
             return False
-        return self.rounding >= 1e-3 * c.gap or c.gap + self.rounding <= self.goal.tol * max(
-            abs(c.primal), getattr(c, "scale", 0.0)
-        )
+        return self.rounding >= 1e-3 * c.gap or c.gap + self.rounding <= self.goal.tol * _size(c)
 
     def _is_down_to_rounding(self) -> bool:
         """Whether the goal cannot be proven in these numbers, and the gap is such that nothing better can be either."""
         c = self.certificate
         if c is None or not self.rounding > 0.0 or not self.ends_at_rounding:
             return False
-        return self.rounding > self.goal.tol * (c.primal - self.rounding) and c.gap <= 2.0 * self.rounding
+        return self.rounding > self.goal.tol * (_size(c) - self.rounding) and c.gap <= 2.0 * self.rounding
 
     def _end(self, report: Report, reason: str) -> Result:
         """The result, with a certificate of this very state."""

@@ -73,6 +73,8 @@ def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float =
     if is_small and better is None and result.stop_reason == "converged" and result.certificate.relative_gap > tol:
         result = run(method, smaller, tol=tol, start=result, **options)  # type: ignore[arg-type]
         better = _polished(result, smaller, tol)
+    elif is_small and result.stop_reason == "rounding":
+        better = _polished(result, smaller, tol)
     result = better or result
     if is_small and result.stop_reason == "stalled":  # singular systems, such as of rows around the origin
         limit = min(options.pop("max_iter", None) or _PASSES, _PASSES)
@@ -85,10 +87,11 @@ def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float =
 
 
 def _polished(result: Result, problem: KernelProblem, tol: float) -> Result | None:
-    """The result with all its digits, if it can be proven that it then has the gap that was asked for."""
+    """The result with all its digits, if it then has the gap that was asked for, or rounding ended it anyhow."""
     from maxmargin.solvers.kernel.polish import polish
 
     found = polish(problem, result.state.beta, result.certificate.gap)
-    if found is None or found[1].relative_gap > tol:
+    if found is None or (found[1].relative_gap > tol and result.stop_reason != "rounding"):
         return None
-    return replace(result, state=found[0], certificate=found[1], stop_reason="converged")
+    reason = "converged" if found[1].relative_gap <= tol else "rounding"
+    return replace(result, state=found[0], certificate=found[1], stop_reason=reason)

@@ -170,9 +170,9 @@ class BlockSMO(ExpansionSolver):
         return Report(state.n_visits / problem.n_rows, state.primal, state.dual, state.believes, counters)
 
     def certificate(self, problem: KernelProblem, state: BlockState) -> Certificate:  # type: ignore[override]
-        """Bounds of all rows, as they were found when the solver came to believe, or anew."""
+        """Bounds of all rows, of the outputs with which the solver came to believe, or anew."""
         if state.believes:
-            return problem.bounds(state.primal, state.primal - state.dual)
+            return problem.certificate(state.beta, state.intercept, state.f)
         return super().certificate(problem, state)
 
     # ------------------------------------------------------------ rounds

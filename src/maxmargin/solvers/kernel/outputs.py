@@ -3,7 +3,7 @@
 They are sums of float32 kernel values, and how wrong these may be is known (`kernels.rounding`): |f_i - (K beta)_i| is
 at most `doubt[i]`. A row with beta_i = 0 that lies beyond the margin for any output within that bound adds exactly 0 to
 primal and gap. All other outputs are computed in float64 before a gap is believed: primal, dual and gap are then those
-that float64 outputs of all rows would give.
+that float64 outputs of all rows would give, and what rounding can do to them, too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from maxmargin._jit import compiled
 from maxmargin.data.rows import Array
 from maxmargin.problem.kernel_problem import KernelProblem
 from maxmargin.problem.kernel_program import Program, row_gap
+from maxmargin.problem.kernel_rounding import errors_of_outputs
 
 
 def bring_up_to_date(problem: KernelProblem, state: Any) -> None:
@@ -39,7 +40,8 @@ def add_change(problem: KernelProblem, state: Any, rows: Array, changed: Array, 
 
 def settle(problem: KernelProblem, state: Any, known: Array, program: Program) -> int:
     """Compute in float64 the outputs that may matter to the gap; how many there were."""
-    is_open = _may_matter(program, state.beta[known], state.f[known], state.doubt[known], state.intercept)
+    rounding = errors_of_outputs(problem, state.beta, state.f).whole[known]
+    is_open = _may_matter(program, state.beta[known], state.f[known], state.doubt[known], rounding, state.intercept)
     rows, support = known[is_open], np.flatnonzero(state.beta)
     state.f[rows] = problem.values.apply(rows, support, state.beta[support], np.float64)
     state.doubt[rows] = 0.0
@@ -59,12 +61,12 @@ def look(program, beta, f, b):
 
 
 @compiled
-def _may_matter(program, beta, f, doubt, b):
+def _may_matter(program, beta, f, doubt, rounding, b):
     """Which outputs are in doubt and would, if they were others within it, add to primal or gap."""
     out = np.empty(len(beta), np.bool_)
     for i in range(len(beta)):
         reach = abs(program.target[i]) + abs(f[i]) + abs(b)
-        z, away = program.target[i] - f[i] - b, doubt[i] + 1e-12 * reach
+        z, away = program.target[i] - f[i] - b, doubt[i] + rounding[i] + 1e-12 * reach
         grows = program.upper[i] > 0.0 and z + away > program.kink[i]
         falls = program.lower[i] < 0.0 and z - away < -program.kink[i]
         out[i] = doubt[i] > 0.0 and (beta[i] != 0.0 or grows or falls)
