@@ -28,6 +28,8 @@ from papers.frame.experiment import (
 )
 from papers.frame.measure import exponent, roc_area
 
+import maxmargin
+
 _FACTOR = 2.0
 
 
@@ -71,11 +73,41 @@ def test_nothing_is_begun_after_the_deadline(tmp_path):
 
 def test_a_key_depends_on_settings_code_and_declared_files():
     experiment = command.paper("ocas").experiments[1]
-    key = key_of(experiment, {"x": 1})
-    assert key == key_of(experiment._replace(name="another table"), {"x": 1})  # they share their measurements
-    assert key != key_of(experiment, {"x": 2})
-    assert key != key_of(experiment._replace(uses=("losses",)), {"x": 1})
-    assert key != key_of(experiment._replace(measure=command.paper("ocas").experiments[2].measure), {"x": 1})
+    key = key_of(experiment, {"solver": "ocas", "x": 1})
+    assert key == key_of(
+        experiment._replace(name="another table"), {"solver": "ocas", "x": 1}
+    )  # they share their measurements
+    assert key != key_of(experiment, {"solver": "ocas", "x": 2})
+    assert key != key_of(experiment._replace(uses=("losses",)), {"solver": "ocas", "x": 1})
+    assert key != key_of(
+        experiment._replace(measure=command.paper("ocas").experiments[2].measure), {"solver": "ocas", "x": 1}
+    )
+
+
+def test_a_key_does_not_depend_on_comments_and_docstrings(tmp_path, monkeypatch):
+    from papers.frame import experiment as frame
+
+    monkeypatch.setattr(frame, "_PACKAGE", tmp_path)
+    (tmp_path / "solvers").mkdir()
+    keys = []
+    for text in ('"""Says this."""\nx = 1  # one\n', '"""Says that."""\n\nx = 1\n', "x = 2\n"):
+        (tmp_path / "solvers" / "ocas.py").write_text(text)
+        frame._hash_of_files.cache_clear()
+        keys.append(key_of(_paper(uses=("solvers",)).experiments[0], {"x": 1}))
+    frame._hash_of_files.cache_clear()
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_a_cell_depends_on_its_own_solver_only():
+    uses = {name: command.paper("ocas").experiments[1].uses({"solver": name}) for name in ("ocas", "sgd", "liblinear")}
+    assert "solvers/planes" in uses["ocas"]
+    assert "solvers/planes" not in uses["sgd"]
+    assert uses["liblinear"] == ()
+    for name in command.PAPERS:  # what is declared exists: a folder that was renamed would never count
+        for experiment in command.paper(name).experiments:
+            for settings in experiment.cells("quick"):
+                for part in experiment.uses(settings) if callable(experiment.uses) else experiment.uses:
+                    assert (Path(maxmargin.__file__).parent / part).exists(), part
 
 
 def test_code_of_a_measurement_has_helpers_and_constants():
@@ -83,6 +115,7 @@ def test_code_of_a_measurement_has_helpers_and_constants():
     assert "def train(" in code  # in the same file
     assert "def stand_in(" in code  # in another one
     assert "EPSILON = 0.001" in code
+    assert "Train to the stop" not in code  # docstrings do not count
     assert " at 0x" not in code  # it would be another one in the next process
 
 
@@ -220,6 +253,9 @@ def _check_results(report):
             found = {e.name: results.cells(e, "tiny") for e in paper.experiments}
         for experiment in paper.experiments:
             assert len(found[experiment.name]) == len(experiment.cells("tiny")) > 0, experiment.name
+            for block in experiment.show(found[experiment.name]):
+                if isinstance(block, Table):
+                    assert {len(row) for row in block.rows} <= {len(block.columns)}, block.title
         verdicts = paper.verdicts(found)
         assert len(verdicts) >= 8
         assert {v.verdict for v in verdicts} <= set(VERDICTS)
@@ -286,3 +322,16 @@ def test_unknown_papers_are_refused(capsys):
 
 def test_there_is_no_result_among_the_sources():
     assert not list((Path(command.__file__).parent).glob("*/*.json"))
+
+
+def test_tables_in_the_notes_are_those_that_were_recorded():
+    """`python -m papers` records them beside the verdicts; some stand in a paper's README, too."""
+    root = Path(command.__file__).parents[1]
+    n_shown = 0
+    for paper in json.loads((root / "docs" / "papers_data" / "verdicts.json").read_text())["papers"]:
+        notes = root / "papers" / paper["key"] / "README.md"
+        for title, table in paper.get("tables", {}).items():
+            lines = [line for line in table.splitlines() if line.startswith("|")]
+            assert "\n".join(lines) in notes.read_text(), title
+            n_shown += 1
+    assert n_shown >= 3

@@ -39,11 +39,13 @@ def table_1(cells: Cells) -> list[Block]:
                 f"{s.C:g}",
                 f"2^{np.log2(s.gamma):g}",
                 f"{r['accuracy']:.2f} ({s.exact:.2f})",
+                f"{_per_cent(r['support'])} / {_per_cent(r['violations'])}",
                 seconds(r["seconds"]),
             ]
         )
-    columns = ["set", "rows", "features", "C", "gamma", "exact accuracy, %", "LIBSVM's time"]
-    return [Table("Table 1: data, parameters and the exact machine", columns, rows, _BRACKETS)]
+    columns = ["set", "rows", "features", "C", "gamma", "exact accuracy, %", "support / violators, %", "LIBSVM's time"]
+    note = f"{_BRACKETS} Violators: training rows with a margin below one."
+    return [Table("Table 1: data, parameters and the exact machine", columns, rows, note)]
 
 
 def table_2(cells: Cells) -> list[Block]:
@@ -113,16 +115,18 @@ def table_3_decisions(cells: Cells) -> list[Block]:
             ("equal", s.equal, 100.0), ("factor_gss", s.factor_gss, 1.0), ("factor_lookup", s.factor_lookup, 1.0),
         ):  # fmt: skip
             values = _values(ours, what)
-            row.append(f"{scale * mean(values):.5g} ({paper})" if values else "-")
+            row.append(f"{scale * mean(values):.5g}\n({paper})" if values else "-")
+        row.append(number(mean(_values(ours, "even_factor_gss"))))
         for variant in LITERAL:
             factors, same = (_values(some.where(variant=variant), w) for w in ("literal_factor", "literal_equal"))
             row.append(f"{number(mean(factors), 5)}\n{100 * mean(same):.1f} % best" if factors else "-")
         rows.append(row)
-    columns = ["set", "equal decisions, %", "factor gss", "factor lookup-wd", *(f"literal: {v}" for v in LITERAL)]
+    columns = ["set", "equal, %", "factor gss", "factor lookup-wd", "gss, even", *(f"literal: {v}" for v in LITERAL)]
     note = (
-        f"Factor: the loss of a method's choices over the least. {_BRACKETS} Literal variants are the paper's text: WD "
-        "itself tabulated, bilinear or nearest; lemma 1's factor (a_i + a_j); the weights of line 7. Below each, how "
-        "often it picks the best partner."
+        f"Factor: the loss of a method's choices over the least. {_BRACKETS} Even: as if coefficients did not fall "
+        "with 1/t, so that late merges, with vectors that were added to hundreds of times, count as much as early "
+        "ones. Literal variants are the paper's text: WD itself tabulated, bilinear or nearest; lemma 1's factor "
+        "(a_i + a_j); the weights of line 7. Below each, how often it picks the best partner."
     )
     return [Table("Table 3, right: quality of the decisions", columns, rows, note)]
 
@@ -159,14 +163,75 @@ def figure_3(cells: Cells) -> list[Block]:
 
 
 def frequency(cells: Cells) -> list[Block]:
-    """Merging frequency against B."""
+    """Merging frequency against B, and against C."""
+    blocks: list[Block] = []
+    sets = cells.each("set")
+    budgets = cells.where(C=1.0).each("budget")
+    rows = []
+    for name in sets:
+        some = cells.where(set=name, C=1.0)
+        row = [_name(name), f"{SETTINGS[name].frequency:g}"]
+        rows.append([*row, *(_per_cent(some.value("frequency", budget=b)) for b in budgets)])
+    note = (
+        "Per cent of the steps that merge, one seed. The paper: nearly independent of B while B is far below the "
+        "support vectors of the exact machine."
+    )
+    columns = ["set", "paper, B = 100", *(f"B = {b}" for b in budgets)]
+    blocks.append(Table("Merging frequency against the budget", columns, rows, note))
     series = [
-        Series(_name(name), [(c.settings["budget"], 100.0 * c.result["frequency"]) for c in cells.where(set=name)])
-        for name in cells.each("set")
+        Series(
+            _name(name), [(c.settings["budget"], 100.0 * c.result["frequency"]) for c in cells.where(set=name, C=1.0)]
+        )
+        for name in sets
     ]
-    picture = lines("merging frequency", Axis("budget B", True), Axis("% of the steps"), series)
-    note = "The paper: nearly independent of B while B is far below the support vectors of the exact machine."
-    return [Plot("Merging frequency against the budget", [picture], note)]
+    blocks.append(
+        Plot("Merging frequency", [lines("against the budget", Axis("B", True), Axis("% of the steps"), series)])
+    )
+    shares = [share for share in cells.each("C") if cells.where(C=share, budget=100)]
+    if len(shares) > 1:
+        rows = []
+        for name in sets:
+            paper = SETTINGS[name]
+            row = [_name(name), f"{paper.frequency:g} % merge\n{paper.budgets[100].accuracy[1]:.2f} % right"]
+            for share in shares:
+                r = cells.where(set=name, C=share, budget=100)[0].result
+                row.append(f"{_per_cent(r['frequency'])} % merge\n{r['accuracy']:.2f} % right")
+            rows.append(row)
+        columns = ["set", "paper", *("C" if share == 1.0 else f"C / {1 / share:g}" for share in shares)]
+        note = "B = 100. With a smaller C more rows violate the margin, and accuracy falls sooner or later."
+        blocks.append(Table("Merging frequency and accuracy against C", columns, rows, note))
+    return blocks
+
+
+def readings(cells: Cells) -> list[Block]:
+    """Other readings of the text."""
+    sets, rows = cells.each("set"), []
+    head = ["the paper"]
+    for name in sets:
+        paper = SETTINGS[name]
+        head += [f"{paper.frequency:g}", f"{paper.budgets[100].accuracy[1]:.2f}", "-"]
+    rows.append(head)
+    for reading in cells.each("reading"):
+        row = [reading]
+        for name in sets:
+            r = cells.where(set=name, reading=reading)
+            row += (
+                [_per_cent(r[0].result["frequency"]), f"{r[0].result['accuracy']:.2f}", number(r[0].result["share"], 2)]
+                if r
+                else ["-"] * 3
+            )
+        rows.append(row)
+    columns = ["", *(f"{_name(name)}, {what}" for name in sets for what in ("% merge", "% right", "late m"))]
+    note = (
+        f"A plain version of the algorithm, B = {cells[0].settings['budget']}, {cells[0].settings['passes']} passes, "
+        "one seed, the last iterate. Late m: the smaller coefficient's share of a merged pair's, in the last twentieth "
+        "of the steps. The paper has 20 passes."
+    )
+    return [Table("Other readings of the text", columns, rows, note)]
+
+
+def _per_cent(share: float | None) -> str:
+    return "-" if share is None else f"{100.0 * share:.1f}"
 
 
 # ---------------------------------------------------------------- verdicts
@@ -179,8 +244,8 @@ _LIMITS = (
     "no mean accuracy lower by more than the deviation over seeds that the paper's table 2 prints",
     "a factor no larger than that of golden section search on every set",
     "74 % or more on every set: the least in the paper's table 3",
-    'the largest at most 1.25 times the least: the paper says "nearly" and gives no number',
-    "within a quarter of table 3 on every set: the paper prints no deviation",
+    'on every set the largest at most 1.25 times the least: the paper says "nearly" and gives no number',
+    "within a quarter of table 3 on every set, ours: the paper prints no deviation",
 )
 
 
@@ -195,7 +260,7 @@ def verdicts(found: dict[str, Cells]) -> list[Verdict]:
         _precise(decisions),
         _agree(decisions),
         _frequency(found["merging frequency"]),
-        _paper_frequency(runs),
+        _paper_frequency(found["merging frequency"]),
     ]
     return with_limits(result, _LIMITS)
 
@@ -281,28 +346,31 @@ def _agree(cells: Cells) -> Verdict:
 
 
 def _frequency(cells: Cells) -> Verdict:
-    claim, changes = "The merging frequency is nearly independent of the budget", []
+    claim, changes = "The merging frequency is nearly independent of the budget", {}
     for name in cells.each("set"):
-        values = _values(cells, "frequency", set=name)
+        values = _values(cells, "frequency", set=name, C=1.0)
         if len(values) > 1 and max(values) > 0.0:
-            changes.append(max(values) / max(min(values), 1e-9))
+            changes[_name(name)] = max(values) / max(min(values), 1e-9)
     if not changes:
         return Verdict(claim, "section 4", UNKNOWN, "", "")
-    verdict = HOLDS if max(changes) <= 1.25 else IN_PART if min(changes) < 2.0 else FAILS
-    figure = f"largest over least frequency {min(changes):.2f} to {max(changes):.2f}"
+    steady = [name for name, change in changes.items() if change <= 1.25]
+    verdict = HOLDS if len(steady) == len(changes) else IN_PART if steady else FAILS
+    figure = f"B = 50 to 500: largest over least {min(changes.values()):.2f} to {max(changes.values()):.2f}"
+    reason = f"steady on {', '.join(steady)}; " if steady and verdict == IN_PART else ""
     return Verdict(
-        claim, "section 4", verdict, figure, "a larger budget makes a better model, which fewer rows violate"
+        claim, "section 4", verdict, figure, f"{reason}a larger budget makes a better model, which fewer rows violate"
     )
 
 
-def _paper_frequency(runs: Cells) -> Verdict:
+def _paper_frequency(cells: Cells) -> Verdict:
     claim, ratios = "The merging frequency is that of table 3", []
-    for name in runs.each("set"):
-        values = _values(runs, "frequency", set=name, budget=min(SETTINGS[name].budgets), method="gss")
-        if values and label(name) == name:
-            ratios.append(100.0 * mean(values) / SETTINGS[name].frequency)
+    for name in cells.each("set"):
+        value = cells.value("frequency", set=name, budget=100, C=1.0)
+        if value is not None and label(name) == name:
+            ratios.append(100.0 * value / SETTINGS[name].frequency)
     if not ratios:
         return Verdict(claim, "table 3", UNKNOWN, "", "no set of the paper is at hand")
-    verdict = HOLDS if min(ratios) >= 0.8 and max(ratios) <= 1.25 else IN_PART if max(ratios) >= 0.8 else FAILS
-    figure = f"ours / paper's {min(ratios):.2f} to {max(ratios):.2f}"
+    near = sum(0.8 <= r <= 1.25 for r in ratios)
+    verdict = HOLDS if near == len(ratios) else IN_PART if near else FAILS
+    figure = f"ours / paper's {min(ratios):.2f} to {max(ratios):.2f}, within a quarter on {near} of {len(ratios)} sets"
     return Verdict(claim, "table 3", verdict, figure, "bounded, not explained: see papers/budget/README.md")

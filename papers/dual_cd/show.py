@@ -22,7 +22,7 @@ def table_2(cells: Cells) -> list[Block]:
             found = cells.where(set=data, solver=name)
             text = _seconds(found)
             if name in SOLVERS:
-                text += f" ({TABLE_2[data][SOLVERS.index(name)]} s)"
+                text += f"\n({TABLE_2[data][SOLVERS.index(name)]} s)"
             row.append(text)
         rows.append(row)
     note = (

@@ -4,18 +4,21 @@ An experiment is a list of cells, one measurement each. A cell's key is a hash o
 
 * its settings (a flat dict of strings and numbers),
 * the source of the function that measures it, and of the functions and constants of this package that it names, and
-* the files of ``maxmargin`` that the experiment declares to use.
+* the files of ``maxmargin`` that the experiment declares to use for these settings.
 
-So a run that was stopped goes on where it was, and only what changed is measured again.
+Comments, docstrings and layout do not count. So a run that was stopped goes on where it was, and only what changed is
+measured again.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -63,7 +66,7 @@ class Experiment(NamedTuple):
     cells: Callable[[str], list[Settings]]  # the settings for a size: tiny, quick or full
     measure: Callable[[Settings], dict[str, Any]]
     show: Callable[[Cells], list[Block]]  # tables and plots
-    uses: tuple[str, ...] = ()  # files and folders of maxmargin on which the measurements depend
+    uses: tuple[str, ...] | Callable[[Settings], tuple[str, ...]] = ()  # files and folders of maxmargin
 
 
 class Verdict(NamedTuple):
@@ -95,6 +98,7 @@ class Paper(NamedTuple):
     experiments: tuple[Experiment, ...]
     verdicts: Callable[[dict[str, Cells]], list[Verdict]]
     differences: tuple[str, ...]  # what is not as in the paper, a sentence or two each
+    kept: tuple[str, ...] = ()  # experiments whose tables are recorded beside the verdicts: some text shows them
 
 
 # ---------------------------------------------------------------- keys
@@ -104,7 +108,7 @@ def key_of(experiment: Experiment, settings: Settings) -> str:
     """A hash of all that a cell's result depends on."""
     digest = hashlib.sha256(json.dumps([_name(experiment.measure), settings], sort_keys=True).encode())
     digest.update(code_of(experiment.measure).encode())
-    for part in experiment.uses:
+    for part in experiment.uses(settings) if callable(experiment.uses) else experiment.uses:
         digest.update(_hash_of_files(part).encode())
     return digest.hexdigest()[:16]
 
@@ -127,8 +131,8 @@ def _collect(thing: Any, parts: dict[str, str]) -> None:
     if name in parts or not name.startswith(f"{__name__.partition('.')[0]}."):
         return
     try:
-        parts[name] = inspect.getsource(thing)
-    except (OSError, TypeError):
+        parts[name] = _essence(inspect.getsource(thing))
+    except (OSError, TypeError, SyntaxError):  # no file, or part of an expression
         return
     if not isinstance(thing, FunctionType):
         return
@@ -159,7 +163,16 @@ def _names(code: CodeType) -> Iterator[str]:
 def _hash_of_files(part: str) -> str:
     path = _PACKAGE / part
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return hashlib.sha256("\n".join(_essence(file.read_text()) for file in files).encode()).hexdigest()
+
+
+def _essence(source: str) -> str:
+    """Code without comments and docstrings."""
+    tree = ast.parse(textwrap.dedent(source))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
 
 
 # ---------------------------------------------------------------- kept results

@@ -148,6 +148,13 @@ def record(found: Found, size: str, machine: dict[str, Any]) -> dict[str, Any]:
             "title": paper.title,
             "citation": paper.citation,
             "verdicts": [v._asdict() for v in paper.verdicts(cells)],
+            "tables": {
+                block.title: block.markdown()
+                for experiment in paper.experiments
+                if experiment.name in paper.kept and cells[experiment.name]
+                for block in experiment.show(cells[experiment.name])
+                if isinstance(block, Table)
+            },
         }
         for paper, cells in found
     ]

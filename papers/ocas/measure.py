@@ -17,6 +17,7 @@ from papers.ocas.published import GRIDS, SPLITS, C
 
 EPSILON = 1e-3  # of (F - F_t) / C in the paper's scaling, where the loss is a mean
 SGD_PASSES = 10.0
+REPEAT, LONG = 3, 0.5  # a run is made so often, and the least time counts, unless the runs took so many seconds
 PEGASOS_STEPS = 100.0  # over lambda: 100 C passes in our scaling
 
 
@@ -134,8 +135,15 @@ def table_1(settings: Settings) -> dict[str, Any]:
 
 def table_2(settings: Settings) -> dict[str, Any]:
     """One program on one set."""
-    data = data_of(settings)
-    return _without_w(train(settings["solver"], data.X, data.y, C[settings["set"]], settings["cap"]))
+    data, spent = data_of(settings), 0.0
+    best: dict[str, Any] = {}
+    for _ in range(REPEAT):
+        run = train(settings["solver"], data.X, data.y, C[settings["set"]], settings["cap"])
+        best = run if not best or run["seconds"] < best["seconds"] else best
+        spent += run["seconds"]
+        if spent > LONG:
+            break
+    return _without_w(best)
 
 
 def theorem_1(settings: Settings) -> dict[str, Any]:

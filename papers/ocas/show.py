@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from statistics import median
 
 from papers.frame.blocks import Block, Plot, Table, Text, number, percent, seconds, times
 from papers.frame.data import PUBLISHED, label
@@ -59,7 +58,7 @@ def _run(found: Cells, solver: str, name: str) -> str:
     text = f"{number(r['objective'], 4)}\n{number(r['iterations'])} it, {late}{seconds(r['seconds'])}"
     if solver in published.TABLE_2:
         paper = published.TABLE_2[solver][published.SETS.index(name)]
-        text += f"\n({number(paper.iterations)} it, {seconds(paper.seconds)})"
+        text += f"\n({number(paper.iterations)} it, {seconds(paper.seconds)})" if paper.seconds else "\n(not run)"
     return text
 
 
@@ -126,10 +125,8 @@ def table_3(cells: Cells) -> list[Block]:
                 continue
             found, late = r[0].result, "" if r[0].result["is_done"] else "> "
             area, c, spent = published.TABLE_3[solver][published.SETS.index(name)]
-            row.append(
-                f"{100 * found['area']:.2f}, C {found['C']:g}\n{late}{seconds(found['seconds'])}\n"
-                f"({number(area, 4)}, C {number(c)},\n{seconds(spent)})"
-            )
+            paper = f"({number(area, 4)}, C {number(c)},\n{seconds(spent)})" if spent else "(not run)"
+            row.append(f"{100 * found['area']:.2f}, C {found['C']:g}\n{late}{seconds(found['seconds'])}\n{paper}")
         rows.append(row)
     note = "Area under the ROC curve in %, best C, seconds of the whole grid. " + _BRACKETS
     return [Table("Table 3: model selection", ["", *map(label, sets)], rows, note)]
@@ -215,7 +212,7 @@ _LIMITS = (
     "faster on every set, on one by the abstract's 20",
     "faster on every set, on one by the abstract's 1,000",
     "faster on every set, as in table 2",
-    "at most 0.1 % above the lowest of the accurate solvers, the epsilon of the stop",
+    "the lowest of SVM-perf, BMRM and OCAS on every set, as in table 2",
     "no run takes more iterations than (10)",
     "CPA's objective rises at least once, OCAS's never",
     "ahead on half of the sets, as in the paper's figure 2 (3 of 6)",
@@ -246,18 +243,20 @@ def verdicts(found: dict[str, Cells]) -> list[Verdict]:
 
 
 def _same_objective(cells: Cells) -> Verdict:
-    claim = "OCAS reaches the objective of the accurate solvers, often the lowest"
-    worst = []
+    claim = "OCAS ends at the lowest objective of the cutting plane methods"
+    above = []
     for name in cells.each("set"):
-        accurate = [c for c in cells.where(set=name) if c.settings["solver"] in ("svmperf", "bmrm", "cpa", "ocas")]
-        done = {c.settings["solver"]: c.result["objective"] for c in accurate if c.result["is_done"]}
+        some = [c for c in cells.where(set=name) if c.settings["solver"] in ("svmperf", "bmrm", "ocas")]
+        done = {c.settings["solver"]: c.result["objective"] for c in some if c.result["is_done"]}
         if "ocas" in done and len(done) > 1:
-            worst.append(done["ocas"] / min(done.values()) - 1.0)
-    if not worst:
+            above.append(done["ocas"] / min(done.values()) - 1.0)
+    if not above:
         return Verdict(claim, "table 2", UNKNOWN, "", "no two of them ended in time")
-    verdict = HOLDS if max(worst) <= 1e-3 else IN_PART if median(worst) < 1e-2 else FAILS
-    figure = f"paper within 0.1 %; here at most {percent(max(worst), 2)} above the lowest"
-    return Verdict(claim, "table 2", verdict, figure, f"of {len(worst)} sets on which others ended, too")
+    lowest = sum(share <= 0.0 for share in above)
+    verdict = HOLDS if lowest == len(above) else IN_PART if lowest else FAILS
+    figure = f"paper on 6 of 6 sets; here on {lowest} of {len(above)}, else at most {percent(max(above), 2)} above"
+    reason = "BMRM ends at our certified relative gap of 1e-3 and may go further; of sets on which another ended, too"
+    return Verdict(claim, "table 2", verdict, figure, reason)
 
 
 def _bound(cells: Cells) -> Verdict:

@@ -17,13 +17,16 @@ from benchmarks.steps import advance
 import maxmargin
 from maxmargin import Problem, losses, solve, solvers
 from maxmargin.data.rows import view_rows
+from maxmargin.solvers.base import Goal
 from papers.frame.data import load
 from papers.frame.experiment import Settings
 from papers.frame.measure import accuracy, compile_for, follow, optimum, solve_within
-from papers.survey.published import TABLE_1
+from papers.survey.published import RECURSION, TABLE_1
+from papers.survey.recursion import Recursion
 
 ACCURACIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
-NEAR = 1.001  # of the best test error
+EXCESS = (0.03, 0.01, 0.003, 0.001)  # of the test error over the optimum's
+REPEAT, SHORT = 3, 0.1  # runs of fewer seconds are made so often, and the least time counts
 LAMBDAS = (1e-2, 1e-3, 1e-4, 1e-5)
 ABOVE = 0.005  # the test error of figure 3 is so much above the best that is known
 MOST_PASSES = 200.0
@@ -102,11 +105,44 @@ def _test_of(name: str, is_kernel: bool) -> str:
     return str(found[0].relative_to(root)) if found else ""
 
 
+def core_vectors(settings: Settings) -> dict[str, Any]:
+    """The core set when no row lies outside (1 + epsilon) times the ball: its size, the seconds, and the SVM's gap.
+
+    That is the stop of Tsang et al., at a fixed C.
+    """
+    from maxmargin.problem.kernel_problem import KernelProblem
+    from maxmargin.solvers import kernel
+
+    def machine(X: np.ndarray, y: np.ndarray) -> KernelProblem:
+        return KernelProblem(X, y, loss="squared_hinge", kernel="rbf", gamma=0.1, penalize_intercept=True)
+
+    X, y = _overlapping(settings["rows"])
+    solve(machine(X[:60], y[:60]), "cvm", tol=0.5, max_iter=3)
+    problem, solver, goal = machine(X, y), kernel.get("cvm"), Goal(0.0, math.inf)
+    best: dict[str, Any] = {}
+    for _ in range(REPEAT):
+        started = time.process_time()
+        state: Any = solver.init_state(problem, 0)
+        while state.eps > settings["epsilon"] and time.process_time() - started < settings["cap"]:
+            state = solver.update(problem, state, goal)
+        seconds = time.process_time() - started
+        if not best or seconds < best["seconds"]:
+            gap, core = problem.certificate(state.beta).relative_gap, int(np.count_nonzero(state.u))
+            is_done = state.eps <= settings["epsilon"]
+            best = {"seconds": seconds, "core": core, "gap": gap, "is_done": is_done}
+        if seconds > SHORT:
+            break
+    return best
+
+
 # ---------------------------------------------------------------- table 2: rates
 
 
 def table_2(settings: Settings) -> dict[str, Any]:
-    """Seconds and passes of one method to each accuracy; squared hinge on dense rows, lambda = 1e-3."""
+    """Seconds and passes of one method to each accuracy, of the objective and of the test error.
+
+    Squared hinge on dense rows, lambda = 1e-3.
+    """
     n, d, name = settings["rows"], settings["features"], settings["solver"]
     rng = np.random.default_rng(0)
     direction = rng.normal(size=d) / math.sqrt(d)
@@ -123,7 +159,8 @@ def table_2(settings: Settings) -> dict[str, Any]:
         if above <= min(ACCURACIES):
             break
     found = {f"{goal:g}": next((p[:2] for p in points if p[2] <= goal), None) for goal in ACCURACIES}
-    found["test"] = next((p[:2] for p in points if p[3] <= NEAR * error), None)
+    for excess in EXCESS:
+        found[f"E {excess:g}"] = next((p[:2] for p in points if p[3] <= error + excess), None)
     found["points"] = [p[:3] for p in points]
     return found
 
@@ -194,7 +231,7 @@ def figure_3(settings: Settings) -> dict[str, Any]:
     goal = error_to_reach(settings["set"], settings["most"])
     data, n, name = split_of(settings["set"], settings["most"]), settings["rows"], settings["solver"]
     if name == "sgd, streamed":
-        found = [(*_streamed(data, n, lam, goal), lam) for lam in (1e-3, 1e-4)]
+        found = [(*_streamed(data, n, lam, goal), lam) for lam in (1e-3, 1e-4) for _ in range(REPEAT)]
         spent, rows, lam = min(found)
         return {"seconds": spent, "lambda": lam, "error": goal, "rows_seen": rows}
     compile_for(data.X, data.y, "hinge", name)
@@ -202,7 +239,11 @@ def figure_3(settings: Settings) -> dict[str, Any]:
     for lam in LAMBDAS:
         times.append((_seconds_to_error(data, n, name, lam, goal, limit), lam))
         limit = min(limit, min(times)[0])
-    return {"seconds": min(times)[0], "lambda": min(times)[1], "error": goal}
+    spent, lam = min(times)
+    for _ in range(REPEAT - 1):
+        if spent < SHORT:
+            spent = min(spent, _seconds_to_error(data, n, name, lam, goal, spent))
+    return {"seconds": spent, "lambda": lam, "error": goal}
 
 
 def _seconds_to_error(data: Split, n: int, name: str, lam: float, goal: float, limit: float) -> float:
@@ -262,8 +303,15 @@ def section_4_3(settings: Settings) -> dict[str, Any]:
     problem = Problem(data.X, data.y, C=1.0, loss=settings["loss"])
     upper, lower, _ = optimum(problem, 1e-5, 10.0 * settings["cap"])
     variants = {"plain": SGDQN(skip=0), "as published": solvers.get("sgd_qn_published"), "ours": SGDQN()}
+    found = {}
+    if settings["variant"] == RECURSION:
+        recursion = Recursion(data.X, data.y, 1.0, settings["loss"])
+        for passes in (1, 3, 10):
+            w = recursion.advance(passes)
+            found[str(passes)] = (problem.primal(w) - lower) / upper if np.isfinite(w).all() else math.inf
+        return found
     solver = variants[settings["variant"]]
-    state, found = solver.init_state(problem, 0), {}
+    state = solver.init_state(problem, 0)
     for passes in (1.0, 3.0, 10.0):
         state, _ = advance(solver, problem, state, passes)
         found[f"{passes:g}"] = (problem.primal(state.w) - lower) / upper
