@@ -143,7 +143,7 @@ def _collect(thing: Any, parts: dict[str, str]) -> None:
                 _collect(part, parts)
         elif isinstance(value, (int, float, str, tuple, dict)) and used.isupper():  # others may change in a run
             parts[f"{name}:{used}"] = f"{used} = {value!r}"
-        elif isinstance(value, ModuleType):
+        elif isinstance(value, ModuleType) and value.__name__.startswith("papers."):
             for attribute in _names(thing.__code__):
                 if callable(getattr(value, attribute, None)):
                     _collect(getattr(value, attribute), parts)
