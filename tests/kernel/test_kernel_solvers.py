@@ -8,7 +8,9 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 from maxmargin.problem.duplicates import merge_duplicates
 from maxmargin.problem.kernel_problem import KernelProblem
+from maxmargin.problem.kernel_program import Program
 from maxmargin.solvers import kernel
+from maxmargin.solvers.kernel.block import solve_working_set
 from maxmargin.solvers.kernel.block_smo import BlockSMO
 
 EXACT = ["smo", "block_smo", "auto"]
@@ -283,3 +285,15 @@ def test_rows_so_long_that_the_first_outputs_are_rounded_are_no_error(solver):
     result = kernel.solve(KernelProblem.one_class(X, 0.5, "linear"), solver, tol=1e-2, max_iter=200)
     assert np.isfinite(result.w).all()
     assert result.stop_reason in ("converged", "stalled", "max_iter")
+
+
+def test_steps_whose_gain_float32_cannot_hold_stay_within_the_bounds():
+    """Violations of 1e-16 beside kernel values of 1e14: their squares over them are zero in float32."""
+    K = (1e14 * np.eye(4)).astype(np.float32)
+    e = np.array([1e-16, -1e-16, 5e-17, 0.0])
+    beta, zero = np.zeros(4), np.zeros(4)
+    lower, upper = np.array([0.0, -1.0, 0.0, 0.0]), np.array([1.0, 0.0, 1.0, 1.0])  # the last can go up only
+    solve_working_set(K, e, beta, Program(zero, zero, lower, upper, zero), 1e-18, 100)
+    assert np.all((beta >= lower) & (beta <= upper))
+    level = e[:3].mean()  # the three that are free have the same slope
+    np.testing.assert_allclose(beta, [*(e[:3] - level) / 1e14, 0.0], rtol=0.02, atol=1e-32)

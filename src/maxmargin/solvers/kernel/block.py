@@ -73,7 +73,8 @@ def solve_block(K, e, shift, beta, lower, upper, kink, diagonal, tol, most_steps
         best, worst = _second_row(e, K[i], m_up, own, own[i], down, least)
         if worst <= tol:
             break
-        j = np.int64(best & _INDEX)
+        # Gains of tiny violations beside large kernel values are below what float32 holds: the largest violation, then.
+        j = np.int64(best & _INDEX) if best > _INDEX else _most_violating(e, down)
         curvature = max(np.float64(own[i]) + np.float64(own[j]) - 2.0 * np.float64(K[i, j]), np.float64(least))
         step = (np.float64(m_up) - np.float64(e[j] + down[j])) / curvature
         end_i = 0.0 if beta[i] < 0.0 and (kink[i] > 0.0 or upper[i] == 0.0) else upper[i]
@@ -117,6 +118,16 @@ def _first_row(e, up):
     for k in range(len(e)):
         best = max(best, _key(e[k] + up[k], k))
     return best
+
+
+@compiled
+def _most_violating(e, down):
+    """The row that wants most to go down."""
+    found = 0
+    for k in range(len(e)):
+        if e[k] + down[k] < e[found] + down[found]:
+            found = k
+    return found
 
 
 @compiled(fastmath=DENSE_MATH)
