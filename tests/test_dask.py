@@ -1,5 +1,6 @@
 """Rows on a Dask cluster: the same bits as in memory, whatever happens to the workers."""
 
+import gc
 import itertools
 import json
 import os
@@ -25,7 +26,7 @@ distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 from dask import delayed  # noqa: E402
 
-from maxmargin.dask import LinearSVC, LinearSVCCV, LinearSVR, partitions, path  # noqa: E402
+from maxmargin.dask import LinearSVC, LinearSVCCV, LinearSVR, partitions, path, tasks  # noqa: E402
 from maxmargin.dask import source as module  # noqa: E402
 from maxmargin.dask.partitions import make_source  # noqa: E402
 from maxmargin.dask.source import DaskSource  # noqa: E402
@@ -203,10 +204,85 @@ def test_delayed_chunks_with_their_labels_and_a_store(client, tmp_path):
     chunks = [delayed((a, b)) for a, b in zip(in_parts(X), in_parts(target))]
     store = maxmargin.pack(X, tmp_path / "s", y=target, block_size=4000)
     assert store.n_blocks > 2
+    with pytest.raises(ValueError, match="labels of its own"):
+        LinearSVR().fit(store, target, client=client)
     for data in (chunks, store):
         model = LinearSVR(**options).fit(data, client=client)
         np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-4, atol=1e-6)
     assert model.score(X, target) == pytest.approx(expected.score(X, target), rel=1e-6)
+
+
+def test_partitions_of_one_class_each_and_lists_to_predict(client):
+    X, y = sample("csr", 3)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], np.array(["a", "b", "c"])[y[order]]
+    borders = [0, *np.flatnonzero(y[1:] != y[:-1]) + 1, 300]
+    parts = [slice(a, b) for a, b in itertools.pairwise(borders)]
+    weight = np.linspace(0.5, 1.5, 300)
+    futures = [client.submit(chunk_of, X, y, weight, part, pure=False) for part in parts]
+    options = {"loss": "logistic", "solver": "tron", "tol": 1e-9}
+    model = LinearSVC(**options).fit(futures, client=client)
+    expected = maxmargin.LinearSVC(**options).fit(X, y, weight)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-4, atol=1e-6)
+    assert model.predict(futures).compute().tolist() == expected.predict(X).tolist()
+    values = model.decision_function([delayed(X[part]) for part in parts]).compute()
+    np.testing.assert_array_equal(values, model.to_local().decision_function(X))
+    assert model.score(futures, y) == expected.score(X, y)
+
+
+def chunk_of(X, y, weight, part):
+    return X[part], y[part], weight[part]
+
+
+def test_arrays_with_sparse_chunks(client):
+    X, y = sample()
+    sparse = da.from_array(X, chunks=(90, 5)).map_blocks(samples.csr)
+    options = {"loss": "logistic", "solver": "tron", "tol": 1e-8}
+    model = LinearSVC(**options).fit(sparse, y, client=client)
+    expected = maxmargin.LinearSVC(**options).fit(samples.csr(X), y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(sparse).compute(), expected.predict(X))
+
+
+def test_labels_and_large_vectors_travel_once(client, monkeypatch, recwarn):
+    """What is in the tasks of a pass: neither labels nor, if they are large, weights."""
+    X, y = sample()
+    source, _, _ = make_source(client, [delayed(part) for part in in_parts(X)], y, None, 1.0)
+    problem = Problem(source, np.where(y == 1, 1.0, -1.0), 0.5, "logistic")
+    problem.evaluate(np.zeros(6))
+    sent, whole = [], client.compute
+    monkeypatch.setattr(client, "compute", lambda tasks: sent.append(tasks) or whole(tasks))
+    monkeypatch.setattr(module, "_LITTLE", 0)
+    first, second = problem.evaluate(np.ones(6)), problem.evaluate(np.ones(6))
+    assert first.gradient.tobytes() == second.gradient.tobytes()
+    graphs = [dict(tasks[0].__dask_graph__()) for tasks in sent]
+    assert [sorted(key.partition("-")[0] for key in graph) for graph in graphs] == [["evaluate_rows", "keep"]] * 2
+    other = problem.with_labels(-problem.y)
+    assert other.evaluate(np.ones(6)).value != first.value
+    assert len(source._sent) == 2
+    del other
+    gc.collect()
+    problem.with_labels(problem.y.copy()).evaluate(np.zeros(6))
+    assert len(source._sent) <= 2  # labels that are gone are forgotten
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        np.ones(5),
+        np.array([1.0, -1.0, 1.0]),
+        np.array([0.5, 1.0]),
+        np.array([-0.0, 1.0]),
+        np.empty(0),
+        np.arange(300.0),
+    ],
+)
+def test_vectors_travel_without_loss(vector):
+    packed = tasks.pack_vector(vector)
+    y, cost = tasks.unpack_labels(None, packed, packed)
+    assert y.dtype == vector.dtype
+    assert y.tobytes() == cost.tobytes() == vector.tobytes()
+    y[:] = 2.0  # owned, and not the numbers that came
 
 
 def test_mistakes_are_told(client):
@@ -217,6 +293,16 @@ def test_mistakes_are_told(client):
         LinearSVC().fit(da.from_array(X, chunks=100), y[:3], client=client)
     with pytest.raises(ValueError, match="different numbers of features"):
         LinearSVC().fit([delayed(X), delayed(X[:, :2])], np.r_[y, y], client=client)
+    holed = X.copy()
+    holed[123, 4] = np.nan
+    with pytest.raises(ValueError, match=r"partition 1.*23.*4"):
+        LinearSVC().fit(da.from_array(holed, chunks=(100, 5)), y, client=client)
+    with pytest.raises(ValueError, match="1 of 2 chunks have weights"):
+        LinearSVC().fit([delayed((X, y, np.ones(300))), delayed((X, y))], client=client)
+    with pytest.raises(ValueError, match="weights of their own"):
+        LinearSVC().fit([delayed((X, y, np.ones(300)))], sample_weight=np.ones(300), client=client)
+    with pytest.raises(ValueError, match="classes"):
+        LinearSVC().fit([delayed((X, np.ones(300)))], client=client)
     with pytest.raises(ValueError, match="'dual_cd' does not take these rows"):
         LinearSVC(solver="dual_cd").fit(da.from_array(X, chunks=100), y, client=client)
     with pytest.raises(ValueError, match="must be a function of its module"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from maxmargin.dask.partitions import make_source
+from maxmargin.dask.partitions import as_dask_array, make_source
 from maxmargin.estimators import linear, selection
 from maxmargin.selection import paths
 from maxmargin.selection.regularization_path import RegularizationPath
@@ -84,12 +84,9 @@ class _OnDask:
         """A method of the local model for each chunk of a dask collection, when that is computed."""
         check_is_fitted(self, "coef_")
         local = self.to_local()
-        if not hasattr(X, "map_blocks") and not hasattr(X, "map_partitions"):
+        X = as_dask_array(X, local.n_features_in_)
+        if not hasattr(X, "map_blocks"):
             return getattr(local, method)(X)
-        if hasattr(X, "map_partitions") and not hasattr(X, "map_blocks"):  # a dataframe
-            X = X.to_dask_array()
-        if X.numblocks[1] > 1:
-            X = X.rechunk({1: -1})
         shape: dict[str, Any] = {"drop_axis": 1} if width is None else {"chunks": (X.chunks[0], (width,))}
         meta = np.empty((0,) if width is None else (0, 0), dtype=dtype)
         return X.map_blocks(_call, local, method, dtype=dtype, meta=meta, **shape)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.dask.source import DaskSource, describe_partition, load_partition
+from maxmargin.dask.source import DaskSource
+from maxmargin.dask.tasks import describe_partition, load_partition
 from maxmargin.data.rows import CSR, Array
 from maxmargin.data.store.blocks import StoreError, read_block
 from maxmargin.data.store.store import Store
@@ -27,16 +28,20 @@ def make_source(client: Any, X: Any, y: Any, weight: Any, bias: float) -> tuple[
     bias : float
     """
     chunks = _chunks(client, X)
+    own = None  # weights that come with the rows
     if isinstance(X, Store):
-        y, weight = X.labels(), X.weights()
+        if y is not None:
+            raise ValueError("a store has labels of its own: fit(store), without y")
+        y, own = X.labels(), X.weights()
     elif y is None:
-        taken = client.gather([client.submit(_labels, chunk, pure=False) for chunk in chunks])
-        y = np.concatenate([labels for labels, _ in taken])
-        weight = None if taken[0][1] is None else np.concatenate([weights for _, weights in taken])
-    y, weight = _in_memory(y), None if weight is None else _in_memory(weight)
+        y, own = _labels(client, chunks)
+    if own is not None and weight is not None:
+        raise ValueError("the rows come with weights of their own: leave out sample_weight")
+    y, weight = _in_memory(y), own if weight is None else _in_memory(weight)
     name = f"maxmargin-{uuid.uuid4().hex[:12]}"
-    futures = [client.submit(load_partition, chunk, bias, key=f"{name}-rows-{k}") for k, chunk in enumerate(chunks)]
-    facts = [client.submit(describe_partition, rows, key=f"{name}-facts-{k}") for k, rows in enumerate(futures)]
+    numbers = range(len(chunks))
+    futures = client.map(load_partition, chunks, numbers, bias=bias, key=[f"load-{name}-{k}" for k in numbers])
+    facts = client.map(describe_partition, futures, key=[f"describe-{name}-{k}" for k in numbers])
     known = client.gather(facts)
     widths = {part.n_features for part in known}
     if len(widths) > 1:
@@ -59,12 +64,35 @@ def _chunks(client: Any, X: Any) -> list[Any]:
         if hasattr(X, "rechunk") and X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
         return client.compute(list(np.ravel(X.to_delayed())))
-    if isinstance(X, list | tuple) and X and all(hasattr(each, "key") for each in X):
+    if _is_list_of_chunks(X):
         from distributed import Future
 
         return [each if isinstance(each, Future) else client.compute(each) for each in X]
     what = "a dask array or dataframe, a list of delayed or futures, or a store"
     raise TypeError(f"expected {what}, got {type(X).__name__}; for rows in memory there is maxmargin.LinearSVC")
+
+
+def _is_list_of_chunks(X: Any) -> bool:
+    """Whether these are delayed or futures."""
+    return isinstance(X, list | tuple) and len(X) > 0 and all(hasattr(each, "key") for each in X)
+
+
+def as_dask_array(X: Any, n_features: int) -> Any:
+    """A dask array whose chunks have all columns, of what `make_source` takes; what is in memory stays as it is."""
+    if _is_list_of_chunks(X):
+        import dask.array as da
+        from dask import delayed
+
+        shape = np.nan, n_features
+        chunks = [da.from_delayed(delayed(_rows)(each), shape, meta=np.empty((0, 0))) for each in X]
+        return da.concatenate(chunks, allow_unknown_chunksizes=True)
+    if hasattr(X, "map_partitions") and not hasattr(X, "map_blocks"):  # a dataframe
+        X = X.to_dask_array()
+    return X.rechunk({1: -1}) if hasattr(X, "map_blocks") and X.ndim == 2 and X.numblocks[1] > 1 else X
+
+
+def _rows(chunk: Any) -> Any:
+    return chunk[0] if isinstance(chunk, tuple) else chunk
 
 
 def _read(path: Path, block: Any, n_features: int) -> Any:
@@ -77,7 +105,17 @@ def _read(path: Path, block: Any, n_features: int) -> Any:
     return as_matrix(rows._replace(n_features=n_features) if isinstance(rows, CSR) else rows)
 
 
-def _labels(chunk: Any) -> tuple[Array, Array | None]:
+def _labels(client: Any, chunks: list[Any]) -> tuple[Array, Array | None]:
+    """The labels and weights, if any, of chunks that have them with them."""
+    taken = client.gather(client.map(_labels_of, chunks, pure=False))
+    n_weighted = sum(weight is not None for _, weight in taken)
+    if n_weighted not in (0, len(taken)):
+        raise ValueError(f"{n_weighted} of {len(taken)} chunks have weights: either all must have them, or none")
+    weight = np.concatenate([weight for _, weight in taken]) if n_weighted else None
+    return np.concatenate([labels for labels, _ in taken]), weight
+
+
+def _labels_of(chunk: Any) -> tuple[Array, Array | None]:
     if not isinstance(chunk, tuple) or len(chunk) not in (2, 3):
         raise ValueError("without y, chunks must be tuples (X, y) or (X, y, weight)")
     return np.asarray(chunk[1]), np.asarray(chunk[2]) if len(chunk) == 3 else None

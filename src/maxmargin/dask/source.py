@@ -1,10 +1,10 @@
 """Rows on the workers of a Dask cluster, as a source: passes become plain tasks, one a partition.
 
-The rows of a partition are the result of a task, and stay where that ran. Vectors with an entry for each row (labels,
-costs, outputs) are the driver's, who sends each task its part and gets its part back. So workers hold nothing that
-cannot be made again: if one is lost, the scheduler lets others load its partitions and repeat what was unfinished.
-Tasks are pure, nothing is pinned to a worker, and each pass has only the rows behind it, so that there is no history
-to replay.
+The rows of a partition are the result of a task, and stay where that ran, as do labels and costs, which are sent once.
+All other vectors with an entry for each row (outputs, dual variables) are the driver's: each task is sent its part, and
+sends its part back. So workers hold nothing that cannot be made again: if one is lost, the scheduler lets others load
+its partitions and repeat what was unfinished. Tasks are pure, nothing is pinned to a worker, and each pass has only the
+rows and labels behind it, so that there is no history to replay.
 
 What a task does is a pass over one partition in memory, by `InMemory.make_pass`, and sums are added in the tree of
 `SumTree`: the same bits as in memory, for any number of workers.
@@ -15,40 +15,43 @@ from __future__ import annotations
 import importlib
 import itertools
 import uuid
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import dask
 import numpy as np
+from dask import delayed
 
-from maxmargin.data.cuts import SumTree, fold, size_of
-from maxmargin.data.memory import InMemory
-from maxmargin.data.rows import Array, Dense, Rows, as_rows, n_features, n_rows, n_stored
+from maxmargin.dask.tasks import (
+    Partition,
+    Request,
+    add_sums,
+    drop_sums,
+    keep,
+    on_matrix,
+    pack_vector,
+    run_pass,
+    take_sums,
+    unpack_labels,
+)
+from maxmargin.data.cuts import SumTree, size_of
+from maxmargin.data.rows import Array
 from maxmargin.data.source import Labels, Pass, Paused, RowVector, Source, asked_to_pause
-from maxmargin.data.store.store import StoreRows, as_matrix
+from maxmargin.data.store.store import StoreRows
 
 _PATIENCE = 0.2  # seconds between two looks at whether a pass shall pause
 _MUCH = 1 << 24  # bytes of sums that are not all sent to the driver, but added on the workers
+_LITTLE = 1 << 16  # bytes of what all tasks of a pass are given that each may get with its task
 
 
-class Partition(NamedTuple):
-    """What the driver knows of a partition."""
+class _Sent(NamedTuple):
+    """Labels that workers have."""
 
-    n_rows: int
-    n_features: int
-    n_stored: int
-    is_dense: bool
-    checksum: str
-
-
-class Request(NamedTuple):
-    """A pass, but for the rows and what is known of each."""
-
-    step: tuple[str, str]  # its module and its name there: compiled code does not travel
-    loss: Any
-    shared: tuple[Any, ...]
-    writes: tuple[Any, ...]
-    effort: float
+    y: weakref.ref[Array]
+    cost: weakref.ref[Array]
+    futures: list[Any]  # one of each partition
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +62,7 @@ class DaskSource(Source):
     ----------
     client : distributed.Client
     futures : tuple of distributed.Future
-        Each of a partition: rows, as `load_partition` makes them.
+        Each of a partition: rows, as `tasks.load_partition` makes them.
     partitions : tuple of Partition
     bias : float
         Value of the virtual intercept column, which the rows have; 0: there is none.
@@ -72,6 +75,7 @@ class DaskSource(Source):
     n_jobs: int = 1
     _name: str = field(default_factory=lambda: f"maxmargin-{uuid.uuid4().hex[:12]}")
     _round: Any = field(default_factory=itertools.count, repr=False)
+    _sent: list[_Sent] = field(default_factory=list, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -110,14 +114,10 @@ class DaskSource(Source):
 
     def of_partitions(self, function: Callable[[Any], Any]) -> list[Any]:
         """What a function says of the matrix of each partition that has rows, on the workers."""
-        number = next(self._round)
-        return self._gathered(
-            [
-                self.client.submit(on_matrix, function, rows, key=f"{self._name}-{number}-{k}")
-                for k, (rows, part) in enumerate(zip(self.futures, self.partitions))
-                if part.n_rows
-            ]
-        )
+        filled = [k for k, part in enumerate(self.partitions) if part.n_rows]
+        ask = delayed(on_matrix, pure=False, traverse=False)
+        keys = self._keys("predict", filled)
+        return self._gathered([ask(function, self.futures[k], dask_key_name=key) for k, key in zip(filled, keys)])
 
     def _partition_sizes(self) -> list[tuple[int, int]]:
         return [(part.n_rows, part.n_stored) for part in self.partitions]
@@ -141,113 +141,100 @@ class DaskSource(Source):
             )
         request = Request(_name_of(step), labels.loss, tuple(shared), tuple(writes), effort)
         vectors = tuple(self.new_vector(kind) for kind in writes)
-        number, zeros = next(self._round), [_shape(kind) for kind in sums]
+        filled = [k for k, part in enumerate(self.partitions) if part.n_rows]
         firsts = list(itertools.accumulate((part.n_rows for part in self.partitions), initial=0))
-        tasks, places = [], []
-        onto: Sequence[Any] = sums
-        for k, (begin, end) in enumerate(itertools.pairwise(firsts)):
-            if begin < end:
-                known = labels.y[begin:end], labels.cost[begin:end], [vector[begin:end] for vector in reads]
-                key = f"{self._name}-{number}-{k}"
-                tasks.append(self.client.submit(run_pass, self.futures[k], request, *known, list(onto), key=key))
-                places.append((begin, end))
-                onto = zeros
-        totals = None
-        if sum(map(size_of, sums)) * 8 * len(tasks) > _MUCH:
-            totals = self._add_up(tasks, number)
-            answers = self._gathered([*self._without_sums(tasks, number), totals])
-            totals = answers.pop()
-        else:
-            answers = self._gathered(tasks)
-            tree = SumTree()
-            for answer in answers:
-                tree.add([np.array(total) for total in answer[2]])
-            totals = tree.total()
-        for (begin, end), (_, parts, *_rest) in zip(places, answers):
+        spans = [slice(firsts[k], firsts[k + 1]) for k in filled]
+        reads_of = [[vector[span] for vector in reads] for span in spans]
+        sums_of = [list(sums)] + [[_shape(kind) for kind in sums]] * (len(filled) - 1)
+        answers, totals = self._computed(request, filled, self._labels_of(labels), reads_of, sums_of)
+        for span, (_, parts, *_rest) in zip(spans, answers):
             for vector, part in zip(vectors, parts):
-                vector[begin:end] = part
+                vector[span] = part
         for kind, total in zip(sums, totals):
             if isinstance(kind, np.ndarray):
                 kind[...] = total
         totals = [kind if isinstance(kind, np.ndarray) else total for kind, total in zip(sums, totals)]
         return Pass([result for answer in answers for result in answer[0]], vectors, tuple(totals))
 
-    def _without_sums(self, tasks: list[Any], number: int) -> list[Any]:
-        return [self.client.submit(drop_sums, t, key=f"{self._name}-{number}-small-{k}") for k, t in enumerate(tasks)]
+    def _labels_of(self, labels: Labels) -> list[Any]:
+        """What is known of the rows of each partition, on the workers: sent with the first pass that asks for it."""
+        alive = [each for each in self._sent if each.y() is not None and each.cost() is not None]
+        self._sent[:] = alive
+        for each in alive:
+            if each.y() is labels.y and each.cost() is labels.cost:
+                return each.futures
+        firsts = itertools.accumulate((part.n_rows for part in self.partitions), initial=0)
+        parts = [(labels.y[a:b], labels.cost[a:b]) for a, b in itertools.pairwise(firsts)]
+        with _large_graphs():
+            futures = self.client.map(
+                unpack_labels,
+                self.futures,
+                [pack_vector(y) for y, _ in parts],
+                [pack_vector(cost) for _, cost in parts],
+                key=self._keys("labels", range(len(parts))),
+            )
+        self._sent.append(_Sent(weakref.ref(labels.y), weakref.ref(labels.cost), futures))
+        return futures
 
-    def _add_up(self, tasks: list[Any], number: int) -> Any:
-        """The tree of `SumTree`, as tasks."""
-        waiting: list[tuple[int, Any]] = []
-        names = itertools.count()
+    def _keys(self, what: str, partitions: Iterable[int]) -> list[str]:
+        """Names of tasks: of which fit and round, and what Dask's dashboard shows first, what they do."""
+        number = next(self._round)
+        return [f"{what}-{self._name}-{number}-{k}" for k in partitions]
 
-        def add(left: Any, right: Any) -> Any:
-            return self.client.submit(add_sums, left, right, key=f"{self._name}-{number}-sum-{next(names)}")
-
-        for k, task in enumerate(tasks):
-            n, sums = 1, self.client.submit(take_sums, task, key=f"{self._name}-{number}-take-{k}")
-            while waiting and waiting[-1][0] == n:
-                n, sums = 2 * n, add(waiting.pop()[1], sums)
-            waiting.append((n, sums))
-        sums = waiting.pop()[1]
-        while waiting:
-            sums = add(waiting.pop()[1], sums)
-        return sums
+    def _computed(
+        self, request: Request, filled: list[int], known: list[Any], reads: list[Any], sums: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """What workers say of the partitions that have rows, and the sums."""
+        keys = self._keys(request.step[1], filled)
+        size = sum(each.nbytes for each in request.shared if isinstance(each, np.ndarray))
+        asked: Any = request
+        if size > _LITTLE:  # else it goes with each task
+            asked = delayed(keep, pure=False, traverse=False)(request, dask_key_name=self._keys("keep", [0])[0])
+        run = delayed(run_pass, pure=False, traverse=False)
+        tasks = [
+            run(self.futures[k], known[k], asked, reads[j], sums[j], dask_key_name=keys[j])
+            for j, k in enumerate(filled)
+        ]
+        if sum(map(size_of, sums[0])) * 8 * len(tasks) > _MUCH:
+            small = [delayed(drop_sums)(task, dask_key_name=f"drop-{key}") for task, key in zip(tasks, keys)]
+            *answers, totals = self._gathered([*small, _sum_of(tasks, keys)])
+            return answers, totals
+        answers, tree = self._gathered(tasks), SumTree()
+        for answer in answers:
+            tree.add([np.array(total) for total in answer[2]])
+        return answers, tree.total()
 
     def _gathered(self, tasks: list[Any]) -> list[Any]:
         """What tasks return; given up as soon as the pass shall pause."""
         from distributed import wait
 
-        pending = list(tasks)
+        with _large_graphs():
+            futures = self.client.compute(tasks)
+        pending = list(futures)
         while pending:
             try:
                 wait(pending, timeout=_PATIENCE)
                 pending = []
             except TimeoutError:
                 if asked_to_pause():
-                    self.client.cancel(tasks)
+                    self.client.cancel(futures)
                     raise Paused from None
-        return self.client.gather(tasks)
+        return self.client.gather(futures)
 
 
-# ---------------------------------------------------------------- what workers do
+def _sum_of(tasks: list[Any], keys: list[str]) -> Any:
+    """The sums of all tasks, added on the workers: neighbours in pairs, and so on, which is the tree of `SumTree`."""
+    level = [delayed(take_sums)(task, dask_key_name=f"take-{key}") for task, key in zip(tasks, keys)]
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2])
+        odd = level[len(level) // 2 * 2 :]
+        level = [delayed(add_sums)(a, b, dask_key_name=f"add-{b.key}") for a, b in pairs] + odd
+    return level[0]
 
 
-def load_partition(content: Any, bias: float) -> Rows:
-    """The rows of a chunk, in memory of the worker that does it."""
-    X = content[0] if isinstance(content, tuple) else content
-    return as_rows(X if hasattr(X, "tocsr") else np.atleast_2d(np.asarray(X)), bias)[0]
-
-
-def describe_partition(rows: Rows) -> Partition:
-    """What the driver needs to know of rows."""
-    return Partition(
-        n_rows(rows), n_features(rows), n_stored(rows), isinstance(rows, Dense), InMemory((rows,)).checksum()
-    )
-
-
-def on_matrix(function: Callable[[Any], Any], rows: Rows) -> Any:
-    """What a function says of rows."""
-    return function(as_matrix(rows))
-
-
-def run_pass(rows: Rows, request: Request, y: Array, cost: Array, reads: list[Array], sums: list[Any]) -> Any:
-    """One partition's part of a pass: results, vectors, sums."""
-    module, name = request.step
-    done = InMemory((rows,)).make_pass(
-        getattr(importlib.import_module(module), name),
-        Labels(_own(y), _own(cost), request.loss),
-        shared=[_own(each) for each in request.shared],
-        reads=[_own(vector) for vector in reads],
-        writes=request.writes,
-        sums=[kind.copy() if isinstance(kind, np.ndarray) else kind for kind in sums],  # a task may run twice
-        effort=request.effort,
-    )
-    return done.results, done.vectors, done.sums
-
-
-def _own(array: Any) -> Any:
-    """An array as kernels have been compiled for it: what has travelled may be read-only, or not aligned."""
-    return np.require(array, requirements=["C", "A", "W"]) if isinstance(array, np.ndarray) else array
+def _large_graphs() -> Any:
+    """While it lasts, Dask does not warn of vectors that travel with tasks: they are new each time."""
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"})
 
 
 def _name_of(step: Any) -> tuple[str, str]:
@@ -256,21 +243,6 @@ def _name_of(step: Any) -> tuple[str, str]:
     if getattr(importlib.import_module(name[0]), name[1], None) is not step:
         raise ValueError(f"a step must be a function of its module, and {name[1]!r} is not one of {name[0]}")
     return name
-
-
-def drop_sums(answer: Any) -> Any:
-    """Results and vectors."""
-    return answer[:2]
-
-
-def take_sums(answer: Any) -> list[Array]:
-    """Sums."""
-    return list(answer[2])
-
-
-def add_sums(left: list[Array], right: list[Array]) -> list[Array]:
-    """Left and right, in new arrays."""
-    return fold([[np.array(total) for total in left], right])
 
 
 def _shape(kind: Any) -> Any:
