@@ -205,29 +205,26 @@ def frequency(cells: Cells) -> list[Block]:
 
 def readings(cells: Cells) -> list[Block]:
     """Other readings of the text."""
-    sets, rows = cells.each("set"), []
-    head = ["the paper"]
-    for name in sets:
-        paper = SETTINGS[name]
-        head += [f"{paper.frequency:g}", f"{paper.budgets[100].accuracy[1]:.2f}", "-"]
-    rows.append(head)
+    sets = cells.each("set")
+    papers = [f"{SETTINGS[s].frequency:g} % merge\n{SETTINGS[s].budgets[100].accuracy[1]:.2f} % right" for s in sets]
+    rows = [["the paper", *papers]]
     for reading in cells.each("reading"):
         row = [reading]
         for name in sets:
-            r = cells.where(set=name, reading=reading)
-            row += (
-                [_per_cent(r[0].result["frequency"]), f"{r[0].result['accuracy']:.2f}", number(r[0].result["share"], 2)]
-                if r
-                else ["-"] * 3
-            )
+            found = cells.where(set=name, reading=reading)
+            row.append(_reading(found[0].result) if found else "-")
         rows.append(row)
-    columns = ["", *(f"{_name(name)}, {what}" for name in sets for what in ("% merge", "% right", "late m"))]
+    columns = ["", *map(_name, sets)]
     note = (
         f"A plain version of the algorithm, B = {cells[0].settings['budget']}, {cells[0].settings['passes']} passes, "
         "one seed, the last iterate. Late m: the smaller coefficient's share of a merged pair's, in the last twentieth "
         "of the steps. The paper has 20 passes."
     )
     return [Table("Other readings of the text", columns, rows, note)]
+
+
+def _reading(result: dict[str, float]) -> str:
+    return f"{_per_cent(result['frequency'])} % merge\n{result['accuracy']:.2f} % right\nlate m {number(result['share'], 2)}"
 
 
 def _per_cent(share: float | None) -> str:
