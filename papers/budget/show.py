@@ -224,7 +224,8 @@ def readings(cells: Cells) -> list[Block]:
 
 
 def _reading(result: dict[str, float]) -> str:
-    return f"{_per_cent(result['frequency'])} % merge\n{result['accuracy']:.2f} % right\nlate m {number(result['share'], 2)}"
+    right = f"{result['accuracy']:.2f} % right\nlate m {number(result['share'], 2)}"
+    return f"{_per_cent(result['frequency'])} % merge\n{right}"
 
 
 def _per_cent(share: float | None) -> str:

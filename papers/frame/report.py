@@ -116,7 +116,8 @@ def _paper(paper: Paper, cells: dict[str, Cells], verdicts: list[Verdict]) -> st
 def _section(experiment: Any, cells: dict[str, Cells]) -> str:
     known = cells[experiment.name]
     if not known:
-        return f'<h4>{html.escape(experiment.name.capitalize())}</h4><p class="soft">Not measured in this run.</p>'
+        name = html.escape(experiment.name.capitalize())
+        return f'<figure class="table"><h4>{name}</h4><p class="soft">Not measured in this run.</p></figure>'
     return "".join(block.html() for block in experiment.show(known))
 
 

@@ -106,12 +106,10 @@ def _generalise(cells: Cells) -> Verdict:
         return Verdict(claim, "section 5.2, table 2", UNKNOWN, "", "")
     wins = [e for e, (gd, sgd, _) in times_.items() if sgd < gd]
     verdict = HOLDS if len(wins) == len(times_) else IN_PART if wins else FAILS
-    shown = [
-        f"E {100 * e:g} %: GD {seconds(t[0])}, SGD {seconds(t[1])}, 2SGD {seconds(t[2])}" for e, t in times_.items()
-    ]
+    shown = [f"E {100 * e:g} %: {seconds(t[0])} / {seconds(t[1])} / {seconds(t[2])}" for e, t in times_.items()]
     lost = [f"{100 * e:g} %" for e in times_ if e not in wins]
     reason = f"slower at E = {', '.join(lost)}: features of unequal size are hard for first order" if lost else ""
-    return Verdict(claim, "section 5.2, table 2", verdict, "; ".join(shown), reason)
+    return Verdict(claim, "section 5.2, table 2", verdict, "GD / SGD / 2SGD: " + "; ".join(shown), reason)
 
 
 def _trend(cells: Cells, solver: str) -> dict[str, tuple[float, float, float]]:
