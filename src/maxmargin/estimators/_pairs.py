@@ -15,8 +15,13 @@ from typing import Any
 import numpy as np
 
 from maxmargin.data.rows import Array
+from maxmargin.kernels.blocks import KernelValues
+from maxmargin.kernels.classes import ClassBlocks
 from maxmargin.problem.kernel_classes import KernelClasses
 from maxmargin.problem.kernel_problem import KernelProblem
+
+_LEAST_CLASSES = 5  # from where on the values within a class are worth computing all of
+_BLOCK_SHARE = 0.5  # of the cache, that they may take
 
 
 class BinaryMachines(Sequence[KernelProblem]):
@@ -25,7 +30,7 @@ class BinaryMachines(Sequence[KernelProblem]):
     Parameters
     ----------
     problem : KernelProblem or KernelClasses
-        All rows, with their costs; its labels do not matter. Kernel values and rows are shared.
+        All rows, with their costs; its labels do not matter. Rows are shared.
     codes : ndarray of int
         Class of each row, counted from 0.
     n_classes : int
@@ -68,7 +73,19 @@ class TwoClasses(BinaryMachines):
 
 
 class OneVsOne(BinaryMachines):
-    """A problem for each pair of classes, which has the rows of these two."""
+    """A problem for each pair of classes, which has the rows of these two: those of the first, then of the second."""
+
+    def __init__(self, problem: KernelProblem, codes: Array, n_classes: int, at_once: int = 1):
+        super().__init__(problem, codes, n_classes, at_once)
+        self.blocks = self._shared_values()
+
+    def _shared_values(self) -> ClassBlocks | None:
+        """Kernel values that the pairs share, if these fit the cache."""
+        values, room = self.problem.values, _BLOCK_SHARE * self.problem.cache_size
+        is_worth_it = self.n_classes >= _LEAST_CLASSES and ClassBlocks.megabytes(self.codes) <= room
+        if not (is_worth_it and isinstance(values, KernelValues) and values.dtype == np.float32):
+            return None
+        return ClassBlocks(values, self.codes, self.n_classes)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -82,10 +99,12 @@ class OneVsOne(BinaryMachines):
         """The problem that separates the first class of a pair from the second."""
         rows = self._rows(*self.pairs[k])
         y = np.where(self.codes[rows] == self.pairs[k][0], 1.0, -1.0)
-        return self.problem.with_labels(y, self.problem.cost[rows], rows, n_jobs=self.n_jobs, share=self.at_once)
+        return self.problem.with_labels(
+            y, self.problem.cost[rows], rows, n_jobs=self.n_jobs, share=self.at_once, blocks=self.blocks
+        )
 
     def _rows(self, i: int, j: int) -> Array:
-        return np.flatnonzero((self.codes == i) | (self.codes == j))
+        return np.concatenate([np.flatnonzero(self.codes == i), np.flatnonzero(self.codes == j)])
 
     def names(self, classes: Array) -> list[str]:
         """The pairs."""

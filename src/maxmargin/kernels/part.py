@@ -80,6 +80,10 @@ class PartOfValues:
         """Sums over j in J of beta_j k(x_i, x_j), for every row i of `which`."""
         return self.whole.apply(self.rows[which], self.rows[J], np.asarray(beta), dtype)
 
+    def part(self, which: Array) -> PartOfValues:
+        """Values of some of these rows."""
+        return PartOfValues(self.whole, self.rows[which])
+
     def errors(self, which: Array, sums: Array) -> Array:
         """How wrong sums of beta_j k(x_i, x_j) may be, given those of |beta_j| k(x_i, x_j)."""
         return self.whole.errors(self.rows[which], sums)

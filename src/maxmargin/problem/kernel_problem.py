@@ -36,6 +36,7 @@ import numpy as np
 from maxmargin import kernels, losses, penalties
 from maxmargin.data.rows import Array, Dense, Rows, as_dense, as_rows, n_features, n_rows, take
 from maxmargin.kernels.blocks import KernelValues
+from maxmargin.kernels.classes import ClassBlocks, ValuesOfPair
 from maxmargin.kernels.given import CallableValues, PrecomputedValues
 from maxmargin.kernels.part import PartOfValues
 from maxmargin.parallel import effective_n_jobs
@@ -202,9 +203,16 @@ class KernelProblem:
         return rows, n
 
     def with_labels(
-        self, y: Array, cost: Array, which: Array | None = None, n_jobs: int | None = None, share: int = 1
+        self,
+        y: Array,
+        cost: Array,
+        which: Array | None = None,
+        *,
+        n_jobs: int | None = None,
+        share: int = 1,
+        blocks: ClassBlocks | None = None,
     ) -> KernelProblem:
-        """The problem of some of the rows (default: all) with other labels; kernel values are shared.
+        """The problem of some of the rows (default: all) with other labels.
 
         Parameters
         ----------
@@ -214,14 +222,19 @@ class KernelProblem:
         n_jobs : int, optional
         share : int
             How many such problems share the cache at a time.
+        blocks : ClassBlocks, optional
+            Kernel values that all such problems share, part of the cache.
         """
         other = self._copy()
-        rows = self.rows
-        if which is not None:
-            rows = take(rows, which)
-        values = PartOfValues(self.values, np.arange(self.n_rows) if which is None else which, n_jobs)
+        cache_size = self.cache_size
+        rows = self.rows if which is None else take(self.rows, which)
+        which = np.arange(self.n_rows) if which is None else which
+        if blocks is None:
+            values = PartOfValues(self.values, which, n_jobs)
+        else:
+            values, cache_size = ValuesOfPair(blocks, which, n_jobs), cache_size - blocks.megabytes(blocks.codes)
         program = _program_of_losses(check_labels(y, n_rows(rows), self.loss), cost, self.loss)
-        other._set(rows=rows, values=values, cache_size=self.cache_size / share, **program)
+        other._set(rows=rows, values=values, cache_size=cache_size / share, **program)
         if n_jobs is not None:
             other._set(n_jobs=n_jobs)
         return other
@@ -242,7 +255,8 @@ class KernelProblem:
             )
             diagonal = np.where(scale > 0.0, self.diagonal[which] / scale, 0.0)
         if "values" in self.__dict__ or not isinstance(self.kernel, kernels.TAGS):
-            other._set(values=PartOfValues(self.values, which))
+            values = self.values
+            other._set(values=values.part(which) if isinstance(values, PartOfValues) else PartOfValues(values, which))
         other._set(
             rows=take(self.rows, which),
             y=self.y[which],

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.data.rows import Array
+from maxmargin.problem.gram import one_blas_thread
 from maxmargin.problem.kernel_problem import KernelProblem
 from maxmargin.problem.kernel_program import KernelCertificate
 from maxmargin.solvers.kernel.start import Solution
@@ -34,6 +35,11 @@ def polish(problem: KernelProblem, beta: Array, gap: float) -> tuple[Solution, K
         return None
     K, every = np.empty((n, n)), np.arange(n)
     problem.values.block(every, problem.values.columns(every, np.float64), K, every)
+    with one_blas_thread():  # or the last bits would depend on what other threads do
+        return _polished(problem, K, beta, gap)
+
+
+def _polished(problem: KernelProblem, K: Array, beta: Array, gap: float) -> tuple[Solution, KernelCertificate] | None:
     ridge = _RIDGE * max(float(np.abs(np.diagonal(K)).max()), 1e-300)
     best = _certified(problem, _active_set(problem, K, beta, 0.0))
     if best is not None and best[1].gap <= min(gap, _SMALL * abs(best[1].primal)):

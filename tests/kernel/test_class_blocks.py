@@ -1,0 +1,68 @@
+"""Kernel values that the pairs of classes share."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.metrics.pairwise import rbf_kernel
+
+from maxmargin import SVC, kernels
+from maxmargin.data.rows import view_rows
+from maxmargin.kernels.blocks import KernelValues
+from maxmargin.kernels.classes import ClassBlocks, ValuesOfPair
+
+
+def letters(n=600, n_classes=6, seed=0):
+    """Overlapping classes of a few clusters each."""
+    rng = np.random.default_rng(seed)
+    centres, y = rng.normal(size=(n_classes, 3, 8)), rng.integers(0, n_classes, n)
+    return centres[y, rng.integers(0, 3, n)] + 0.5 * rng.normal(size=(n, 8)), y
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+def test_values_of_a_pair_are_kernel_values_whatever_the_order_of_rows_and_columns(sparse):
+    X, y = letters(200)
+    values = KernelValues(kernels.RBF(0.3), view_rows(csr_matrix(X) if sparse else X))
+    rows = np.concatenate([np.flatnonzero(y == 4), np.flatnonzero(y == 1)])
+    pair = ValuesOfPair(ClassBlocks(values, y, 6), rows)
+    rng = np.random.default_rng(1)
+    for which, J in [
+        (rng.permutation(len(rows)), rng.permutation(len(rows))[:31]),  # runs of columns of either class
+        (np.arange(5), np.arange(len(rows))),  # rows of one class
+        (np.arange(3), np.zeros(0, np.int64)),
+    ]:
+        out, places = np.full((len(which) + 2, len(J) + 3), -1.0, np.float32), np.arange(len(which))[::-1] + 1
+        pair.block(which, pair.columns(J), out, places, 2)
+        expected = rbf_kernel(X[rows[which]], X[rows[J]], gamma=0.3) if len(J) else np.zeros((len(which), 0))
+        np.testing.assert_allclose(out[places, 2 : 2 + len(J)], expected, rtol=1e-5)
+        assert np.all(out[[0, -1]] == -1.0)
+        assert np.all(out[:, [0, 1, -1]] == -1.0)
+
+
+def test_values_within_a_class_are_computed_once():
+    X, y = letters()
+    values = KernelValues(kernels.RBF(0.3), view_rows(X))
+    blocks, sizes, of_pairs = ClassBlocks(values, y, 6), np.bincount(y), 0
+    for c in range(1, 6):
+        rows = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == c)])
+        pair, every = ValuesOfPair(blocks, rows), np.arange(len(rows))
+        pair.block(every, pair.columns(every), np.empty((len(rows), len(rows)), np.float32), every)
+        of_pairs += pair.n_values
+    assert values.n_values == np.sum(sizes**2)
+    assert of_pairs == 2 * sizes[0] * sizes[1:].sum()
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+def test_any_number_of_threads_gives_the_same_bits_and_sharing_the_same_machine(sparse):
+    X, y = letters(1800)  # pairs of more rows than `polish` takes
+    X[5] = X[9]
+    y[5] = y[9]  # rows that are there twice are merged
+    X = csr_matrix(X) if sparse else X
+    one, two = (SVC(C=4.0, gamma=0.3, tol=1e-6, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
+    apart = SVC(C=4.0, gamma=0.3, tol=1e-6, cache_size=3.0).fit(X, y)  # 2 MB of 3 MB would be too much
+    assert np.array_equal(one.support_, two.support_)
+    assert abs(one.dual_coef_ - two.dual_coef_).max() == 0.0
+    assert np.array_equal(one.intercept_, two.intercept_)
+    for a, b in zip(one.certificate_, apart.certificate_):
+        assert max(a.relative_gap, b.relative_gap) <= 1e-6
+        assert a.primal == pytest.approx(b.primal, rel=2e-6)
+    np.testing.assert_allclose(one.decision_function(X), apart.decision_function(X), atol=2e-2)
