@@ -180,3 +180,74 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert "usage: maxmargin select" in done.stdout
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def test_c_and_gamma_of_a_kernel_machine(cli):
+    options = ["-t", "2", "-c", "0.1,10", "-g", "0.01,0.5", "-v", "3"]
+    code, out, err = cli(*options, "two.svm", "best.model", "--json")
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    assert [(each["C"], each["gamma"]) for each in report["grid"]] == [
+        (0.1, 0.01),
+        (0.1, 0.5),
+        (10.0, 0.01),
+        (10.0, 0.5),
+    ]
+    best = max(report["grid"], key=lambda each: each["mean"])
+    assert (report["C"], report["gamma"], report["score"]) == (best["C"], best["gamma"], best["mean"])
+    assert (report["scoring"], report["kind"]) == ("accuracy", "SVC")
+    model = maxmargin.load("best.model")
+    assert type(model) is maxmargin.SVC
+    assert (model.C, model.gamma, model.n_jobs) == (best["C"], best["gamma"], None)
+
+    # The folds of train -v, by hand.
+    X, y = TWO
+    fold_of_row = stratified_folds(y, 3, 0)
+    shares = [
+        maxmargin.SVC(C=best["C"], gamma=best["gamma"])
+        .fit(X[fold_of_row != k], y[fold_of_row != k])
+        .score(X[fold_of_row == k], y[fold_of_row == k])
+        for k in range(3)
+    ]
+    assert best["mean"] == pytest.approx(np.mean(shares), abs=0.02)
+    code, out, _ = cli(*options, "two.svm", "best.model", "--libsvm")
+    assert code == 0
+    assert "<- best" in out
+    assert "gamma" in out
+    assert maxmargin.models.is_libsvm("best.model")
+
+
+def test_c_and_gamma_of_a_kernel_regression(cli, files):
+    X, _ = TWO
+    y = np.round(np.sin(X[:, 0]), 4)
+    (files / "wave.svm").write_text(as_text(X, y))
+    code, out, err = cli(
+        "-t", "rbf", "-s", "3", "-p", "0.05", "-c", "1,10", "-g", "0.01:1:2", "wave.svm", "m", "--json"
+    )
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    assert (report["scoring"], report["kind"], len(report["grid"])) == ("r2", "SVR", 4)
+    model = maxmargin.load("m")
+    assert (type(model), model.epsilon, model.C) == (maxmargin.SVR, 0.05, report["C"])
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["-g", "1"], "--gammas is of kernel machines: choose a kernel with -t"),
+        (["-s", "3"], "-s is of kernel machines"),
+        (["--libsvm"], "--libsvm is of kernel machines"),
+        (["-t", "2", "--loss", "hinge"], "--loss does not go with -t"),
+        (["-t", "2", "--liblinear"], "--liblinear does not go with -t"),
+        (["-t", "2", "--solver", "tron"], "unknown solver 'tron'; with -t there are"),
+        (["-t", "2", "-s", "3", "-w1", "2"], "a SVR has no classes"),
+        (["-t", "2", "--plot", "a.png"], "--plot does not go with -t"),
+    ],
+)
+def test_what_does_not_go_with_kernels_or_without(cli, options, complaint):
+    code, _, err = cli(*options, "two.svm")
+    assert code == 2
+    assert complaint in err

@@ -126,9 +126,12 @@ def test_certificates_as_a_list_whatever_the_number_of_classes(two):
 
 
 def test_defaults_are_the_same_everywhere():
-    losses_of = [inspect.signature(f).parameters["loss"].default for f in (LinearSVC, LinearSVCCV, maxmargin.path)]
-    solvers_of = [inspect.signature(f).parameters["solver"].default for f in (LinearSVC, LinearSVCCV, maxmargin.path)]
-    assert (set(losses_of), set(solvers_of)) == ({"squared_hinge"}, {"auto"})
+    of_a_path = maxmargin.path([[0.0], [1.0]], [0, 1], Cs=[1.0]).model(0)
+    for estimator in (LinearSVC(), LinearSVCCV(), of_a_path):
+        assert (estimator.loss, estimator.solver) == ("squared_hinge", "auto")
+    for name in ("C", "warm_start", "multi_class"):
+        with pytest.raises(TypeError, match=f"path has no parameter '{name}'"):
+            maxmargin.path([[0.0], [1.0]], [0, 1], **{name: 1.0})
 
 
 def test_epsilon_is_scikit_learns_in_estimators_and_one_number_elsewhere():

@@ -30,7 +30,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import LinearSVC, catch_interrupt, solve
-from maxmargin.estimators import _base
+from maxmargin.estimators import _base, _parameters
 from maxmargin.losses import EpsilonInsensitive, Huber
 from maxmargin.solvers import interrupts
 from maxmargin.solvers.coordinate.dual_cd import DualCD
@@ -576,7 +576,8 @@ def test_classes_have_fair_shares_of_the_time(three, monkeypatch):
         return solve(problem, solver, **options | {"max_iter": 1})
 
     monkeypatch.setattr(_base, "solve", solve_to_the_limit)
-    monkeypatch.setattr(_base, "working_time", lambda: now)
+    for module in (_base, _parameters):
+        monkeypatch.setattr(module, "working_time", lambda: now)
     fit_quietly(LinearSVC(max_time=9.0), *three)
     assert given == [3.0, 3.0, 3.0]
 
@@ -645,13 +646,13 @@ def test_a_search_of_scikit_learns_ends_with_one_control_c(two, monkeypatch):
     fits = []
 
     class Interrupted(LinearSVC):
-        def _solve(self, *arguments):
+        def _solve_each(self, *arguments):
             fits.append(self)
             if len(fits) == 3:
                 with catch_interrupt():
                     signal.raise_signal(signal.SIGINT)
-                    return super()._solve(*arguments)
-            return super()._solve(*arguments)
+                    return super()._solve_each(*arguments)
+            return super()._solve_each(*arguments)
 
     try:
         search = GridSearchCV(Interrupted(tol=1e-9), {"C": [0.1, 1.0, 10.0]}, cv=2)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from maxmargin.estimators._warmup import warmup
     from maxmargin.estimators.budget import BudgetSVC
     from maxmargin.estimators.compress import compress
-    from maxmargin.estimators.kernel_selection import SVCCV
+    from maxmargin.estimators.kernel_selection import SVCCV, SVRCV
     from maxmargin.estimators.linear import LinearSVC, LinearSVR
     from maxmargin.estimators.measures import StructuralSVC
     from maxmargin.estimators.one_class import OneClassSVM
@@ -49,6 +49,7 @@ _HOME = {
     "SVC": "maxmargin.estimators.svc",
     "SVCCV": "maxmargin.estimators.kernel_selection",
     "SVR": "maxmargin.estimators.svr",
+    "SVRCV": "maxmargin.estimators.kernel_selection",
     "StructuralSVC": "maxmargin.estimators.measures",
     "catch_interrupt": "maxmargin.solvers.interrupts",
     "compress": "maxmargin.estimators.compress",
@@ -69,6 +70,7 @@ __all__ = [
     "SVC",
     "SVCCV",
     "SVR",
+    "SVRCV",
     "BudgetDisplay",
     "BudgetSVC",
     "Certificate",

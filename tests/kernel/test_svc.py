@@ -203,7 +203,7 @@ def test_single_precision_and_mixed_storage():
 
 def test_one_warning_says_the_gap_and_what_to_change():
     X, y = data(SVC, 300, classes=3)
-    for options, advice in (({"max_iter": 1}, "max_iter=1 passes"), ({"max_time": 1e-6}, "raise max_time")):
+    for options, advice in (({"max_iter": 1}, "max_iter=1 was too small"), ({"max_time": 1e-6}, "raise max_time")):
         with pytest.warns(ConvergenceWarning, match=f"relative duality gap of .* against .*{advice}") as caught:
             model = SVC(C=1e3, tol=1e-9, **options).fit(X, y)
         assert len(caught) == 1

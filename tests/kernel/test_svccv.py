@@ -7,16 +7,16 @@ from machines import rows
 from scipy.sparse import coo_matrix, csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import maxmargin
-from maxmargin import SVC, SVCCV, suggest_rbf
+from maxmargin import SVC, SVCCV, SVR, SVRCV, suggest_rbf
 
 GRID = {"Cs": [0.1, 1.0, 30.0], "gammas": [0.05, 0.5]}
 
 
-@parametrize_with_checks([SVCCV(Cs=2, gammas=2, cv=2)])
+@parametrize_with_checks([SVCCV(Cs=2, gammas=2, cv=2), SVRCV(Cs=2, gammas=2, cv=2)])
 def test_sklearn(estimator, check):
     check(estimator)
 
@@ -106,3 +106,49 @@ def test_what_cannot_be_is_refused_and_what_did_not_end_is_told():
             SVCCV(**options).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="stopped"):
         SVCCV(Cs=[1.0, 1e4], gammas=1, cv=2, max_iter=1, solver="smo", tol=1e-9).fit(X, y)
+
+
+def wave(n):
+    X, _ = rows(n)
+    return X, np.sin(2.0 * X[:, 0]) + 0.1 * X[:, 1]
+
+
+@pytest.mark.parametrize("storage", [np.asarray, csr_matrix])
+def test_regression_has_the_table_of_a_grid_search_of_libsvm(storage):
+    X, y = wave(150)
+    folds = KFold(3, shuffle=True, random_state=0)
+    ours = SVRCV(**GRID, epsilon=0.05, cv=folds, tol=1e-9).fit(storage(X), y)
+    parameters = {"C": GRID["Cs"], "gamma": GRID["gammas"]}
+    theirs = GridSearchCV(peers.SVR(epsilon=0.05, tol=1e-9), parameters, cv=folds).fit(X, y)
+    np.testing.assert_allclose(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=1e-4)
+    assert (ours.C_, ours.gamma_) == (theirs.best_params_["C"], theirs.best_params_["gamma"])
+    assert ours.cv_results_["relative_gap"].max() <= 1e-9
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-4)
+
+
+def test_the_regression_is_that_of_the_chosen_pair(tmp_path):
+    X, y = wave(120)
+    chosen = SVRCV(**GRID, epsilon=0.05, n_jobs=2).fit(X, y)
+    assert chosen.scores_.shape == (5, 3, 2)
+    alone = SVR(C=chosen.C_, gamma=chosen.gamma_, epsilon=0.05, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(chosen.dual_coef_, alone.dual_coef_)
+    assert chosen.to_svr().get_params() == alone.get_params()
+    assert chosen.certificate_ == alone.certificate_
+    assert chosen.score(X, y) == alone.score(X, y)
+    chosen.save(tmp_path / "m")
+    loaded = maxmargin.load(tmp_path / "m")
+    assert type(loaded) is SVR
+    np.testing.assert_array_equal(loaded.predict(X), chosen.predict(X))
+    worst = SVRCV(**GRID, epsilon=0.05, scoring="neg_mean_absolute_error").fit(X, y)
+    assert worst.best_score_ < 0.0
+
+
+def test_weights_of_a_regression_are_copies_of_rows():
+    X, y = wave(60)
+    copies = 1 + np.arange(60) % 2
+    splits = [(np.arange(0, 60, 2), np.arange(1, 60, 2))]
+    places = np.repeat(np.arange(60), copies)
+    as_copies = [tuple(np.flatnonzero(np.isin(places, part)) for part in split) for split in splits]
+    weighted = SVRCV(**GRID, cv=splits, tol=1e-9).fit(X, y, sample_weight=copies)
+    repeated = SVRCV(**GRID, cv=as_copies, tol=1e-9).fit(X[places], y[places])
+    np.testing.assert_allclose(weighted.scores_, repeated.scores_, atol=1e-5)

@@ -6,8 +6,9 @@ import contextlib
 import json
 import math
 import sys
+import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 DONE, BAD_INPUT, BAD_USAGE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
@@ -78,7 +79,27 @@ def told_warnings() -> Iterator[list[warnings.WarningMessage]]:
         complain(text, kind="warning: ")
 
 
+def timed_fit(estimator: Any, *data: Any) -> tuple[float, bool]:
+    """Fit; seconds, and whether it was interrupted, of which a warning need not tell. Other warnings are told."""
+    with told_warnings() as caught:
+        started = time.perf_counter()
+        estimator.fit(*data)
+        seconds = time.perf_counter() - started
+        is_interrupted = estimator.stop_reason_ == "interrupted"
+        if is_interrupted:
+            caught.clear()
+    return seconds, is_interrupted
+
+
 # ---------------------------------------------------------------- stdout
+
+
+def tell(report: dict[str, Any], in_words: Callable[[dict[str, Any]], dict[str, str]], arguments: Any) -> None:
+    """A report for programs, or for people, or for nobody: as the options want it."""
+    if arguments.json:
+        print_json(report)
+    elif not getattr(arguments, "quiet", False):
+        print_facts(in_words(report))
 
 
 def print_json(content: dict[str, Any]) -> None:

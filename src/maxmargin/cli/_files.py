@@ -60,7 +60,7 @@ def read_data(paths: str | Sequence[str], arguments: argparse.Namespace, **optio
                 return table.X, table.y
             from maxmargin.data.svmlight import load_svmlight
 
-            given: Any = {"zero_based": _zero_based(arguments), "n_jobs": arguments.jobs, "labels": "auto"} | options
+            given: Any = {"zero_based": zero_based(arguments), "n_jobs": arguments.jobs, "labels": "auto"} | options
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # it speaks of Python's parameters
                 X, y = load_svmlight(names, **given)[:2]
@@ -69,7 +69,8 @@ def read_data(paths: str | Sequence[str], arguments: argparse.Namespace, **optio
     return X, y
 
 
-def _zero_based(arguments: argparse.Namespace) -> bool | Literal["auto"]:
+def zero_based(arguments: argparse.Namespace) -> bool | Literal["auto"]:
+    """What indices count from, as readers take it."""
     return "auto" if arguments.first_index is None else arguments.first_index == 0
 
 
@@ -241,6 +242,16 @@ def write_liblinear_model(model: Any, path: str) -> None:
         solver_type="MCSVM_CS" if is_joint else LIBLINEAR_TYPES[loss, penalty],
         bias=params.get("intercept_scaling", 1.0) if with_intercept else -1.0,
     )
+
+
+def write_trained(model: Any, path: str, arguments: argparse.Namespace) -> None:
+    """Write what was trained, in the format that was asked for."""
+    if arguments.liblinear:
+        write_liblinear_model(model, path)
+    elif getattr(arguments, "libsvm", False):
+        model.export_libsvm(path)
+    else:
+        model.save(path)
 
 
 def loss_name(loss: Any) -> str:

@@ -1,12 +1,15 @@
-"""``maxmargin train -t KERNEL``: kernel machines, with LIBSVM's options."""
+"""``maxmargin train -t KERNEL`` and ``maxmargin select -t KERNEL``: kernel machines, with LIBSVM's options."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from maxmargin.cli import _options as options
-from maxmargin.cli._console import UsageError, label_value, on_a_terminal
+from maxmargin.cli._console import UsageError, label_value
+from maxmargin.cli._estimators import class_weight_of, run_parameters
+from maxmargin.cli._report import as_list, certified, extent_of, listed, size
 
 _KERNELS = {"0": "linear", "1": "poly", "2": "rbf", "3": "sigmoid"}
 _TYPES = {"0": "SVC", "2": "OneClassSVM", "3": "SVR"}  # LIBSVM's numbers, option -s
@@ -17,34 +20,42 @@ _OF_OTHERS = ("loss", "penalty", "free_intercept", "liblinear", "stream", "budge
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options, in LIBSVM's letters where these are free; those of kernels are `_machines`'s."""
     group = parser.add_argument_group("exact kernel machines", "With -t, objective, intercept and -s are LIBSVM's.")
+    _add_shared(group, "0 SVC (the default), 2 one-class, 3 epsilon-SVR, and gamma by default auto: 1 / features")
+    group.add_argument("--nu", type=options.positive, default=0.5, metavar="NU", help="of one-class (0.5)")
+
+
+def add_search_arguments(parser: argparse.ArgumentParser, grid: Callable[[str], Any]) -> None:
+    """The options of ``maxmargin select``; `grid` is the type of values to choose from."""
+    group = parser.add_argument_group("exact kernel machines", "With -t, objective, intercept and -s are LIBSVM's.")
+    _add_shared(group, "0 SVC (the default) or 3 epsilon-SVR")
+    group.add_argument("-s", dest="type", choices=("0", "3"), help="LIBSVM's number of the machine")
+    group.add_argument(
+        "-g", "--gammas", type=grid, metavar="GRID", help="values of gamma to choose from (5: 1/4, 1, 4, ... x scale)"
+    )
+    group.add_argument("-d", "--degree", type=options.count, metavar="D", help="of the polynomial (3)")
+    group.add_argument("-r", "--coef0", type=options.number, metavar="R", help="of polynomial and sigmoid (0)")
+    group.add_argument("-p", "--epsilon", type=options.not_negative, metavar="EPSILON", help="of epsilon-SVR (0.1)")
+
+
+def _add_shared(group: argparse._ArgumentGroup, types: str) -> None:
     group.add_argument(
         "-t",
         dest="kernel_type",
         choices=(*_KERNELS, *_KERNELS.values()),
-        help="0 linear, 1 polynomial, 2 rbf, 3 sigmoid; then -s is 0 SVC (the default), 2 one-class, 3 epsilon-SVR, "
-        "and gamma by default auto: 1 / features",
+        help=f"0 linear, 1 polynomial, 2 rbf, 3 sigmoid; then -s is {types}",
     )
-    group.add_argument("--nu", type=options.positive, default=0.5, metavar="NU", help="of one-class (0.5)")
     group.add_argument("-m", "--cache-size", type=options.positive, default=500.0, metavar="MB", help="memory (500)")
     group.add_argument("--libsvm", action="store_true", help="write MODEL as LIBSVM does, for its svm-predict")
 
 
-def estimator_for(arguments: argparse.Namespace, class_weight: Any) -> Any:
+# ---------------------------------------------------------------- machines
+
+
+def estimator_for(arguments: argparse.Namespace) -> Any:
     """The machine that is asked for."""
     import maxmargin
-    from maxmargin.solvers import kernel as kernel_solvers
 
-    for name in _OF_OTHERS:
-        if getattr(arguments, name):
-            raise UsageError(f"--{name.replace('_', '-')} does not go with -t: it is of other models")
-    kind = _TYPES.get(arguments.type or "0")
-    if kind is None:
-        what = f"{_OTHER_TYPES[arguments.type]} is not offered" if arguments.type in _OTHER_TYPES else "no such type"
-        raise UsageError(f"-s {arguments.type}: {what}; with -t there are {', '.join(_TYPES)}")
-    if arguments.solver not in kernel_solvers.names():
-        raise UsageError(f"unknown solver {arguments.solver!r}; with -t there are {', '.join(kernel_solvers.names())}")
-    if class_weight is not None and kind != "SVC":
-        raise UsageError(f"a {kind} has no classes: leave out their weights")
+    class_weight, kind = class_weight_of(arguments), _kind(arguments)
     if arguments.folds is not None and kind == "OneClassSVM":
         raise UsageError("a one-class machine has no labels to be right about: leave out -v")
     own: dict[str, Any] = {
@@ -52,33 +63,83 @@ def estimator_for(arguments: argparse.Namespace, class_weight: Any) -> Any:
         "SVR": {"C": arguments.C, "epsilon": arguments.epsilon},
         "OneClassSVM": {"nu": arguments.nu},
     }[kind]
-    return getattr(maxmargin, kind)(
-        kernel=_KERNELS.get(arguments.kernel_type, arguments.kernel_type),
-        degree=3 if arguments.degree is None else arguments.degree,
-        gamma="auto" if arguments.gamma is None else arguments.gamma,
-        coef0=0.0 if arguments.coef0 is None else arguments.coef0,
-        tol=arguments.tol,
-        cache_size=arguments.cache_size,
-        max_iter=-1 if arguments.max_iter is None else arguments.max_iter,
-        max_time=arguments.max_time,
-        solver=arguments.solver,
-        n_jobs=arguments.jobs,
-        random_state=arguments.seed,
-        verbose=int(on_a_terminal() and not arguments.quiet),
-        **own,
-    )
+    gamma = "auto" if arguments.gamma is None else arguments.gamma
+    return getattr(maxmargin, kind)(gamma=gamma, **own, **_parameters(arguments))
+
+
+def _kind(arguments: argparse.Namespace) -> str:
+    """The name of the machine; what does not go with it is refused."""
+    from maxmargin.solvers import kernel as kernel_solvers
+
+    for name in _OF_OTHERS:
+        if getattr(arguments, name, None):
+            raise UsageError(f"{options.spelled(name)} does not go with -t: it is of other models")
+    kind = _TYPES.get(arguments.type or "0")
+    if kind is None:
+        what = f"{_OTHER_TYPES[arguments.type]} is not offered" if arguments.type in _OTHER_TYPES else "no such type"
+        raise UsageError(f"-s {arguments.type}: {what}; with -t there are {', '.join(_TYPES)}")
+    if arguments.solver not in kernel_solvers.names():
+        raise UsageError(f"unknown solver {arguments.solver!r}; with -t there are {', '.join(kernel_solvers.names())}")
+    if arguments.class_weight and kind != "SVC":
+        raise UsageError(f"a {kind} has no classes: leave out their weights")
+    return kind
+
+
+def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Those of all kernel machines."""
+    shared = run_parameters(arguments) | {"cache_size": arguments.cache_size}
+    shared["kernel"] = _KERNELS.get(arguments.kernel_type, arguments.kernel_type)
+    given = {name: getattr(arguments, name) for name in ("degree", "coef0", "max_iter")}
+    return shared | {name: value for name, value in given.items() if value is not None}
+
+
+# ---------------------------------------------------------------- the search for C and gamma
+
+
+def refuse_without_kernel(arguments: argparse.Namespace) -> None:
+    """Refuse options that ask for a kernel without naming it."""
+    for name in ("type", "gammas", "degree", "coef0", "epsilon", "libsvm"):
+        if getattr(arguments, name):
+            raise UsageError(f"{options.spelled(name)} is of kernel machines: choose a kernel with -t")
+
+
+def check_search(arguments: argparse.Namespace) -> None:
+    """Refuse what does not go with a kernel before the data are read."""
+    _kind(arguments)
+
+
+def is_regression(arguments: argparse.Namespace) -> bool:
+    """Whether numbers are to be predicted."""
+    return _kind(arguments) == "SVR"
+
+
+def search_for(arguments: argparse.Namespace, folds: Any) -> Any:
+    """The estimator that chooses C and gamma of the machine that is asked for."""
+    from maxmargin import SVCCV, SVRCV
+
+    given = {"Cs": arguments.Cs, "gammas": arguments.gammas, "epsilon": arguments.epsilon}
+    shared = _parameters(arguments) | {name: value for name, value in given.items() if value is not None}
+    shared |= {"cv": folds, "scoring": arguments.scoring}
+    if is_regression(arguments):
+        return SVRCV(**shared)
+    shared.pop("epsilon", None)
+    return SVCCV(class_weight=class_weight_of(arguments), **shared)
+
+
+def chosen(search: Any) -> Any:
+    """The machine that a search has chosen."""
+    return search.to_svc() if hasattr(search, "to_svc") else search.to_svr()
+
+
+# ---------------------------------------------------------------- reports
 
 
 def describe(estimator: Any, X: Any) -> dict[str, Any]:
     """What there is to know of a fit."""
-    from maxmargin.cli._report import as_list, certified
-
     classes = getattr(estimator, "classes_", None)
     return {
         "kind": type(estimator).__name__,
-        "rows": X.shape[0],
-        "features": X.shape[1],
-        "nonzeros": int(X.nnz),
+        **extent_of(X),
         "labels": None if classes is None else [label_value(label) for label in classes],
         "kernel": repr(estimator.kernel_),
         "C": getattr(estimator, "C", None),
@@ -94,8 +155,6 @@ def describe(estimator: Any, X: Any) -> dict[str, Any]:
 
 def in_words(report: dict[str, Any]) -> dict[str, str]:
     """The same for people."""
-    from maxmargin.cli._report import listed, size
-
     several = len(report["labels"] or []) > 2
     cost = f"nu = {report['nu']:g}" if report["C"] is None else f"C = {report['C']:g}"
     classes = "" if report["labels"] is None else f", classes {listed(report['labels'])}"

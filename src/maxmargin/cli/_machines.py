@@ -10,22 +10,13 @@ from typing import Any
 
 from maxmargin.cli import _options as options
 from maxmargin.cli._console import UsageError
+from maxmargin.cli._estimators import class_weight_of, intercept_parameters, run_parameters
 
-# Options of linear models that machines have no use for: attribute and how it is written.
-_LINEAR = {
-    "loss": "--loss",
-    "type": "-s",
-    "penalty": "--penalty",
-    "solver": "--solver",
-    "free_intercept": "--free-intercept",
-    "liblinear": "--liblinear",
-    "checkpoint": "--checkpoint",
-    "scheduler": "--scheduler",
-    "plot": "--plot",
-    "folds": "-v",
-    "stream": "--stream",
-}
-_OF_KERNELS = {"kernel": "--kernel", "gamma": "--gamma", "degree": "--degree", "coef0": "--coef0"}
+_LINEAR = (  # options of linear models that machines have no use for
+    *("loss", "type", "penalty", "solver", "free_intercept", "liblinear", "checkpoint", "scheduler", "plot", "folds"),
+    "stream",
+)
+_OF_KERNELS = ("kernel", "gamma", "degree", "coef0")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +48,7 @@ def gamma(text: str) -> float | str:
 
 def chosen(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> str | None:
     """The kind of machine that the options ask for; None for a linear model. What does not go with it is refused."""
-    given = [option for name, option in _OF_KERNELS.items() if getattr(arguments, name) is not None]
+    given = [options.spelled(name) for name in _OF_KERNELS if getattr(arguments, name) is not None]
     if arguments.budget is not None and arguments.measure is not None:
         raise UsageError("--budget makes a kernel machine and --measure a linear model: leave one out")
     if arguments.budget is None and given:
@@ -69,50 +60,41 @@ def chosen(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> st
     kind = "budget" if arguments.budget is not None else "measure" if arguments.measure is not None else None
     if kind is None:
         return None
-    unused = _LINEAR if kind == "budget" else _LINEAR | {"class_weight": "--class-weight"}
-    for name, option in unused.items():
+    for name in _LINEAR if kind == "budget" else (*_LINEAR, "class_weight"):
         if getattr(arguments, name) != parser.get_default(name):
-            raise UsageError(f"{option} does not go with --{kind}")
+            raise UsageError(f"{options.spelled(name)} does not go with --{kind}")
     return kind
 
 
-def make(kind: str, arguments: argparse.Namespace, shared: dict[str, Any], class_weight: Any) -> Any:
-    """The estimator; `shared` has the parameters of linear models."""
-    common = {name: shared[name] for name in ("C", "tol", "max_time", "n_jobs", "verbose")}
+def make(kind: str, arguments: argparse.Namespace) -> Any:
+    """The estimator."""
+    shared = {"C": arguments.C, **run_parameters(arguments)}
+    del shared["solver"]
     try:
-        if kind == "measure":
-            return _for_measure(arguments, shared, common)
-        return _with_kernel(arguments, shared, common, class_weight)
+        return (_for_measure if kind == "measure" else _with_kernel)(arguments, shared)
     except ValueError as error:  # it lists the choices
         raise UsageError(error) from error
 
 
-def _for_measure(arguments: argparse.Namespace, shared: dict[str, Any], common: dict[str, Any]) -> Any:
+def _for_measure(arguments: argparse.Namespace, shared: dict[str, Any]) -> Any:
     from maxmargin import StructuralSVC, measures
 
     measures.get(arguments.measure, arguments.at)
-    scaling = shared["intercept_scaling"]
-    return StructuralSVC(
-        arguments.measure, arguments.at, intercept_scaling=scaling, max_iter=shared["max_iter"], **common
-    )
+    del shared["random_state"]
+    scaling = intercept_parameters(arguments)["intercept_scaling"]
+    return StructuralSVC(arguments.measure, arguments.at, intercept_scaling=scaling, **shared)
 
 
-def _with_kernel(
-    arguments: argparse.Namespace, shared: dict[str, Any], common: dict[str, Any], class_weight: Any
-) -> Any:
+def _with_kernel(arguments: argparse.Namespace, shared: dict[str, Any]) -> Any:
     from maxmargin import BudgetSVC
 
-    own = {"kernel": arguments.kernel, "gamma": arguments.gamma, "degree": arguments.degree, "coef0": arguments.coef0}
-    own["max_iter"] = shared["max_iter"]
+    own = {name: getattr(arguments, name) for name in _OF_KERNELS} | {"max_iter": shared.pop("max_iter")}
     if arguments.kernel not in (None, "rbf"):
         own["maintenance"] = "remove"  # merging needs the kernel rbf
+    given = {name: value for name, value in own.items() if value is not None}
+    with_intercept, class_weight = arguments.bias > 0.0, class_weight_of(arguments)
     estimator = BudgetSVC(
-        budget=arguments.budget,
-        fit_intercept=shared["fit_intercept"],
-        class_weight=class_weight,
-        random_state=shared["random_state"],
-        **common,
+        budget=arguments.budget, fit_intercept=with_intercept, class_weight=class_weight, **shared, **given
     )
-    estimator.set_params(**{name: value for name, value in own.items() if value is not None})
     estimator._check_parameters()
     return estimator

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli import _options as options
@@ -17,32 +16,30 @@ from maxmargin.cli._console import (
     complain,
     counted,
     label_value,
-    print_facts,
-    print_json,
-    told_warnings,
+    tell,
+    timed_fit,
 )
-from maxmargin.cli._files import LIBLINEAR_TYPES, check_writable, data_name, write_liblinear_model
+from maxmargin.cli._estimators import class_weight_of, intercept_parameters
+from maxmargin.cli._files import LIBLINEAR_TYPES, check_writable, data_name, write_trained, zero_based
 from maxmargin.cli._report import listed
 
 if TYPE_CHECKING:
     from maxmargin import OnlineSVC
 
-# What only makes sense for data in memory: attribute, option, and what to do instead.
+# What only makes sense for data in memory, and what there is instead.
 _IN_MEMORY = {
-    "C": "-c: the number of rows is not known; give --alpha, which is 1 / (C x rows)",
-    "solver": "--solver: streams are learnt by averaged stochastic gradient descent",
-    "tol": "-e: no certificate is made; --holdout stops early",
-    "penalty": "--penalty",
-    "epsilon": "-p: a stream trains a classifier",
-    "free_intercept": "--free-intercept; a larger -B makes the intercept's penalty small",
-    "max_iter": "--max-iter: give --passes",
-    "seed": "--seed: a stream has an order of its own",
-    "plot": "--plot: nothing is certified",
-    "checkpoint": "--checkpoint",
-    "scheduler": "--scheduler",
-    "folds": "-v: cross validation needs the data in memory; --holdout tells the loss on rows that are not learnt from",
+    "C": "the number of rows is not known; give --alpha, which is 1 / (C x rows)",
+    "solver": "streams are learnt by averaged stochastic gradient descent",
+    "tol": "no certificate is made; --holdout stops early",
+    "epsilon": "a stream trains a classifier",
+    "free_intercept": "a larger -B makes the intercept's penalty small",
+    "max_iter": "give --passes",
+    "seed": "a stream has an order of its own",
+    "plot": "nothing is certified",
+    "folds": "cross validation needs the data in memory; --holdout tells the loss on rows that are not learnt from",
+    **dict.fromkeys(("penalty", "checkpoint", "scheduler"), "it is for data in memory"),
 }
-_OF_STREAMS = {"alpha": "--alpha", "passes": "--passes", "holdout": "--holdout", "progress": "--progress"}
+_OF_STREAMS = ("alpha", "passes", "holdout", "progress")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,9 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def check_options(arguments: argparse.Namespace, parser: argparse.ArgumentParser, penalty: str) -> None:
     """Refuse options of the other way to train; the parser knows their defaults."""
     if arguments.stream:
-        for name, what in _IN_MEMORY.items():
+        for name, instead in _IN_MEMORY.items():
             if getattr(arguments, name) != parser.get_default(name):
-                raise UsageError(f"--stream does not go with {what}")
+                raise UsageError(f"--stream does not go with {options.spelled(name)}: {instead}")
         if arguments.type == "4":
             raise UsageError("--stream does not go with -s 4: each class is learnt against the rest")
         if arguments.format == "csv" or arguments.label:
@@ -81,59 +78,45 @@ def check_options(arguments: argparse.Namespace, parser: argparse.ArgumentParser
         if penalty != "l2":
             raise UsageError(f"--stream does not go with the {penalty.upper()} penalty of -s {arguments.type}")
         return
-    for name, option in _OF_STREAMS.items():
+    for name in _OF_STREAMS:
         if getattr(arguments, name):
-            raise UsageError(f"{option} is for data that are streamed: add --stream")
+            raise UsageError(f"{options.spelled(name)} is for data that are streamed: add --stream")
 
 
-def train(
-    arguments: argparse.Namespace, loss: str | None, class_weight: Any, data_paths: list[str], model_path: str
-) -> int:
+def train(arguments: argparse.Namespace, loss: str | None, data_paths: list[str], model_path: str) -> int:
     """Train, write the model, and tell what came out; the exit code."""
     from maxmargin.solvers.interrupts import catch_interrupt
 
     check_writable(model_path, over_models_only=True)
-    estimator = _estimator(arguments, loss, class_weight)
+    estimator = _estimator(arguments, loss)
     with announced_compilation(arguments.quiet) as compiled, catch_interrupt():
-        with told_warnings() as warnings:
-            started = time.perf_counter()
-            _fit(estimator, data_paths, arguments)
-            seconds = time.perf_counter() - started
-            interrupted = estimator.stop_reason_ == "interrupted"
-            if interrupted:
-                warnings.clear()
+        try:
+            seconds, interrupted = timed_fit(estimator, _stream(data_paths, arguments))
+        except ImportError as error:  # of what unpacks .zst
+            raise ValueError(str(error)) from error
         estimator.set_params(n_jobs=None, verbose=0, max_time=None)  # they are of this run, not of the model
-        if arguments.liblinear:
-            write_liblinear_model(estimator, model_path)
-        else:
-            estimator.save(model_path)
+        write_trained(estimator, model_path, arguments)
         if interrupted:
             complain(f"interrupted; the model found so far is in {model_path}", kind="")
         data = ", ".join(map(data_name, data_paths))
         report = {"data": data, "model": model_path, "seconds": seconds, "compiled": bool(compiled)}
-        report |= _describe(estimator)
-    if arguments.json:
-        print_json(report)
-    elif not arguments.quiet:
-        print_facts(_in_words(report))
+    tell(report | _describe(estimator), _in_words, arguments)
     return INTERRUPTED if interrupted else DONE
 
 
-def _estimator(arguments: argparse.Namespace, loss: str | None, class_weight: Any) -> OnlineSVC:
+def _estimator(arguments: argparse.Namespace, loss: str | None) -> OnlineSVC:
     from maxmargin import OnlineSVC
 
-    with_intercept = arguments.bias > 0.0
     estimator = OnlineSVC(
         loss=loss or "hinge",
         max_iter=arguments.passes or 1,
         early_stopping=arguments.holdout is not None,
         validation_fraction=1.0 / (arguments.holdout or 10),
-        fit_intercept=with_intercept,
-        intercept_scaling=arguments.bias if with_intercept else 1.0,
-        class_weight=class_weight,
+        class_weight=class_weight_of(arguments),
         n_jobs=arguments.jobs,
         verbose=int(arguments.progress),
         max_time=arguments.max_time,
+        **intercept_parameters(arguments),
     )
     if arguments.alpha is not None:
         estimator.set_params(alpha=arguments.alpha)
@@ -146,25 +129,21 @@ def _estimator(arguments: argparse.Namespace, loss: str | None, class_weight: An
     return estimator
 
 
-def _fit(estimator: OnlineSVC, paths: list[str], arguments: argparse.Namespace) -> None:
+def _stream(paths: list[str], arguments: argparse.Namespace) -> Any:
     from maxmargin import stream_svmlight
 
     if "-" in paths and sys.stdin is None:
         raise ValueError("there is no stdin to read from")
-    if "-" in paths and estimator.max_iter != 1:
+    if "-" in paths and (arguments.passes or 1) != 1:
         raise UsageError("stdin can be passed over only once: leave out --passes")
-    stream = stream_svmlight(
+    return stream_svmlight(
         [_unbuffered_stdin() if path == "-" else path for path in paths],
         n_features=arguments.n_features,
         dtype=arguments.dtype,
-        zero_based="auto" if arguments.first_index is None else arguments.first_index == 0,
+        zero_based=zero_based(arguments),
         n_jobs=arguments.jobs,
         labels="auto",
     )
-    try:
-        estimator.fit(stream)
-    except ImportError as error:  # of what unpacks .zst
-        raise ValueError(str(error)) from error
 
 
 class _Stdin(io.FileIO):

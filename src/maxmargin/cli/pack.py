@@ -18,9 +18,9 @@ from maxmargin.cli._console import (
     complain,
     counted,
     on_a_terminal,
-    print_facts,
-    print_json,
+    tell,
 )
+from maxmargin.cli._files import zero_based
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     *data, path = arguments.paths
     started = time.perf_counter()
-    with announced_compilation(arguments.quiet), _told_progress(arguments.quiet) as tell:
+    with announced_compilation(arguments.quiet), _told_progress(arguments.quiet) as told:
         try:
             store = pack(
                 data,
@@ -63,11 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
                 test=arguments.test,
                 seed=arguments.seed,
                 overwrite=arguments.overwrite,
-                on_progress=tell,
+                on_progress=told,
                 dtype=arguments.dtype,
                 storage=arguments.storage,
                 n_features=arguments.n_features,
-                zero_based="auto" if arguments.first_index is None else arguments.first_index == 0,
+                zero_based=zero_based(arguments),
                 label=arguments.label,
                 weight=arguments.weight,
                 n_jobs=arguments.jobs,
@@ -78,10 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             complain("interrupted: the same command goes on from here", kind="")
             raise
     facts = store_facts(store) | {"seconds": time.perf_counter() - started}
-    if arguments.json:
-        print_json(facts)
-    elif not arguments.quiet:
-        print_facts(store_in_words(facts))
+    tell(facts, store_in_words, arguments)
     return DONE
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from maxmargin.cli import _cluster as clusters
 from maxmargin.cli import _kernel as kernel_machines
@@ -28,11 +28,10 @@ from maxmargin.cli._console import (
     announced_compilation,
     complain,
     label_text,
-    print_facts,
-    print_json,
-    told_warnings,
+    tell,
+    timed_fit,
 )
-from maxmargin.cli._estimators import class_weight_of, estimator_for, is_regression
+from maxmargin.cli._estimators import is_regression, linear_model
 from maxmargin.cli._files import (
     LIBLINEAR_TYPES,
     check_plot,
@@ -40,12 +39,9 @@ from maxmargin.cli._files import (
     data_name,
     read_data,
     read_store,
-    write_liblinear_model,
+    write_trained,
 )
 from maxmargin.cli._report import describe, draw, in_words
-
-if TYPE_CHECKING:
-    pass
 
 _TYPES = {  # LIBLINEAR's numbers, option -s: loss and penalty
     "0": ("logistic", "l2"),
@@ -65,15 +61,7 @@ _OTHER_TYPES = {"21": "a one-class model"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options; LIBLINEAR's keep their letters."""
-    parser.usage = "maxmargin train [options] DATA [MODEL]\n       maxmargin train [options] -o MODEL DATA [DATA ...]"
-    parser.add_argument(
-        "paths",
-        nargs="+",
-        metavar="DATA [MODEL]",
-        help="svmlight text or .csv, plain or .gz .bz2 .xz .zst, - for stdin; and the file to write (default: DATA's "
-        "name with .model, in the current directory)",
-    )
-    parser.add_argument("-o", "--output", metavar="MODEL", help="the file to write; then every path is DATA")
+    options.add_paths(parser, "train", default="DATA's name with .model, in the current directory")
 
     problem = parser.add_argument_group("the problem")
     problem.add_argument("-c", "--C", type=options.positive, default=1.0, metavar="C", help="weight of the loss (1)")
@@ -99,39 +87,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of regression: errors up to it cost nothing (0.1)",
     )
     problem.add_argument(
-        "-B",
-        "--bias",
-        type=options.number,
-        default=1.0,
-        metavar="BIAS",
-        help="value of a constant feature, whose weight makes the intercept (1); -1: no intercept, LIBLINEAR's default",
-    )
-    problem.add_argument(
         "--free-intercept", action="store_true", help="leave the intercept out of the penalty, as LIBSVM does"
     )
-    problem.add_argument(
-        "--class-weight",
-        type=options.class_weight,
-        action="append",
-        default=[],
-        metavar="LABEL=WEIGHT",
-        help="factor of C for the rows of a class, once for each class; -w1 5 -w-1 2 works as in LIBLINEAR; "
-        "balanced: as if every class had as many rows",
-    )
+    options.add_problem_options(problem)
 
     way = parser.add_argument_group("the way to the solution")
-    way.add_argument("--solver", default="auto", metavar="NAME", help='see "maxmargin solvers" (auto)')
-    way.add_argument(
-        "-e",
-        "--tol",
-        type=options.not_negative,
-        default=1e-3,
-        metavar="TOL",
-        help="relative duality gap to reach (1e-3)",
-    )
-    way.add_argument("--max-time", type=options.positive, metavar="S", help="stop after S seconds of training")
-    way.add_argument("--max-iter", type=options.positive, metavar="N", help="stop after N passes over the data")
-    way.add_argument("--seed", type=options.seed, default=0, metavar="N", help="of the order of the rows (0)")
+    options.add_solver_options(way, each="", order="order of the rows")
     way.add_argument(
         "--checkpoint",
         metavar="FILE",
@@ -143,15 +104,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     way.add_argument("-v", dest="folds", type=options.folds, metavar="FOLDS", help="cross validation; writes no model")
 
     data = parser.add_argument_group("data and output")
-    options.add_data_options(data)
+    options.add_output_options(data, picture="the gap over time")
     options.add_memory_option(data)
     clusters.add_argument(data)
-    data.add_argument("--n-features", type=options.count, metavar="N", help="if the data do not name the last ones")
-    data.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="of the values in memory")
-    data.add_argument("--liblinear", action="store_true", help="write MODEL as LIBLINEAR does, for its predict")
-    data.add_argument("--plot", metavar="FILE", help="draw the gap over time: .png, .svg, .pdf (takes matplotlib)")
-    data.add_argument("-q", "--quiet", action="store_true", help="say nothing but warnings and errors")
-    options.add_json_option(data)
     machines.add_arguments(parser)
     kernel_machines.add_arguments(parser)
     streams.add_arguments(parser)
@@ -161,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Train, or cross-validate."""
     data_paths, model_path = _paths(arguments)
     if arguments.kernel_type is not None:
-        return _run_kernel_machine(arguments, data_paths, model_path)
+        return _run(kernel_machines.estimator_for(arguments), arguments, data_paths, model_path)
     if arguments.libsvm:
         raise UsageError("--libsvm is of kernel machines: choose a kernel with -t")
     loss, penalty = _objective(arguments)
@@ -170,34 +125,33 @@ def run(arguments: argparse.Namespace) -> int:
     machine = machines.chosen(arguments, blank)
     streams.check_options(arguments, blank, penalty)
     if arguments.stream:
-        chosen = loss if arguments.loss or arguments.type else None
-        return streams.train(arguments, chosen, class_weight_of(arguments.class_weight), data_paths, model_path)
+        return streams.train(arguments, loss if arguments.loss or arguments.type else None, data_paths, model_path)
+    _check_choices(loss, penalty, arguments)
+    estimator = linear_model(arguments, loss, penalty) if machine is None else machines.make(machine, arguments)
+    if arguments.scheduler is not None:
+        estimator = clusters.for_cluster(estimator)
+    return _run(estimator, arguments, data_paths, model_path)
+
+
+def _run(estimator: Any, arguments: argparse.Namespace, data_paths: list[str], model_path: str) -> int:
+    """Read the data, train, write and tell."""
+    from sklearn.base import is_classifier
+
     if arguments.folds is None:
         for path in filter(None, (model_path, arguments.checkpoint)):
             check_writable(path, over_models_only=True)
     if arguments.plot is not None:
         check_plot(arguments.plot)
-    _check_choices(loss, penalty, arguments)
-    estimator = estimator_for(arguments, machine, loss, penalty)
-    if arguments.scheduler is not None:
-        estimator = clusters.for_cluster(estimator)
-
     with announced_compilation(arguments.quiet) as compiled:
         started = time.perf_counter()
-        store = read_store(data_paths, arguments)
-        if store is None and arguments.scheduler is not None:
-            raise UsageError("--scheduler takes a store: maxmargin pack makes one")
-        if store is not None:
-            X, y = _checked_store(store, arguments), None
-        else:
-            X, y = read_data(data_paths, arguments, n_features=arguments.n_features, dtype=arguments.dtype)
+        X, y = _read(data_paths, arguments)
         seconds_reading = time.perf_counter() - started
-        if not is_regression(loss):
-            _check_labels(y if store is None else store.classes, data_paths, arguments)
+        if is_classifier(estimator):
+            _check_labels(X.classes if y is None else y, data_paths, arguments)
         if arguments.folds is not None:
             from maxmargin.cli._folds import cross_validate
 
-            return cross_validate(estimator, X, y, arguments)  # type: ignore[arg-type]
+            return cross_validate(estimator, X, y, arguments)
         n_compiled = len(compiled)
         with clusters.connected(arguments):
             report, code = _train(estimator, X, y, model_path, arguments)
@@ -206,42 +160,20 @@ def run(arguments: argparse.Namespace) -> int:
             "seconds_reading": seconds_reading,
             "compiled": len(compiled) > n_compiled,
         }
-    if arguments.json:
-        print_json(report)
-    elif not arguments.quiet:
-        print_facts(in_words(report))
+    tell(report, in_words if arguments.kernel_type is None else kernel_machines.in_words, arguments)
     return code
 
 
-def _run_kernel_machine(arguments: argparse.Namespace, data_paths: list[str], model_path: str) -> int:
-    """Train a machine with a kernel, or cross-validate it."""
-    machine = kernel_machines.estimator_for(arguments, class_weight_of(arguments.class_weight))
-    if arguments.folds is None:
-        for path in filter(None, (model_path, arguments.checkpoint)):
-            check_writable(path, over_models_only=True)
-    if arguments.plot is not None:
-        check_plot(arguments.plot)
-    if arguments.scheduler is not None or read_store(data_paths, arguments) is not None:
+def _read(paths: list[str], arguments: argparse.Namespace) -> tuple[Any, Any]:
+    """The rows and labels; a store has its labels with it."""
+    store = read_store(paths, arguments)
+    if arguments.kernel_type is not None and (store is not None or arguments.scheduler is not None):
         raise UsageError("-t takes rows in memory: name svmlight text, not a store or a cluster")
-    with announced_compilation(arguments.quiet) as compiled:
-        started = time.perf_counter()
-        X, y = read_data(data_paths, arguments, n_features=arguments.n_features, dtype=arguments.dtype)
-        seconds_reading = time.perf_counter() - started
-        if hasattr(machine, "class_weight"):
-            _check_labels(y, data_paths, arguments)
-        if arguments.folds is not None:
-            from maxmargin.cli._folds import cross_validate
-
-            return cross_validate(machine, X, y, arguments)
-        n_compiled = len(compiled)
-        report, code = _train(machine, X, y, model_path, arguments)
-        report |= {"data": ", ".join(map(data_name, data_paths)), "seconds_reading": seconds_reading}
-        report["compiled"] = len(compiled) > n_compiled
-    if arguments.json:
-        print_json(report)
-    elif not arguments.quiet:
-        print_facts(kernel_machines.in_words(report))
-    return code
+    if store is not None:
+        return _checked_store(store, arguments), None
+    if arguments.scheduler is not None:
+        raise UsageError("--scheduler takes a store: maxmargin pack makes one")
+    return read_data(paths, arguments, n_features=arguments.n_features, dtype=arguments.dtype)
 
 
 # ---------------------------------------------------------------- what was asked for
@@ -333,11 +265,7 @@ def _is_small_integer(label: Any) -> bool:
 
 
 def _train(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    model_path: str,
-    arguments: argparse.Namespace,
+    estimator: Any, X: Any, y: Any, model_path: str, arguments: argparse.Namespace
 ) -> tuple[dict[str, Any], int]:
     """Train, write the model, and tell what came out, with the exit code."""
     from maxmargin.solvers.interrupts import catch_interrupt
@@ -347,29 +275,18 @@ def _train(
         if any(map(os.path.exists, (arguments.checkpoint, f"{arguments.checkpoint}.0"))) and not arguments.quiet:
             complain(f"going on from {arguments.checkpoint}", kind="")
     with catch_interrupt():  # from here on Ctrl-C loses nothing: it ends the training, not the writing
-        with told_warnings() as warnings:
-            started = time.perf_counter()
-            estimator.fit(X, y)
-            seconds = time.perf_counter() - started
-            interrupted = estimator.stop_reason_ == "interrupted"
-            if interrupted:
-                warnings.clear()
+        seconds, interrupted = timed_fit(estimator, X, y)
         estimator.set_params(n_jobs=None, verbose=0)  # they are of this run, not of the model
         names = getattr(arguments, "feature_names", None)
         if names is not None and len(set(names)) == len(names):
             import numpy as np
 
             estimator.feature_names_in_ = np.array(names, dtype=object)
-        if arguments.liblinear:
-            write_liblinear_model(estimator, model_path)
-        elif arguments.libsvm:
-            estimator.export_libsvm(model_path)
-        else:
-            estimator.save(model_path)
+        write_trained(estimator, model_path, arguments)
         if arguments.plot is not None:
             draw(estimator, arguments.plot)
         if interrupted:
             complain(f"interrupted; the model found so far is in {model_path}", kind="")
-    tell = describe if arguments.kernel_type is None else kernel_machines.describe
-    report = {"model": model_path, "seconds": seconds, **tell(estimator, X)}
+    told = describe if arguments.kernel_type is None else kernel_machines.describe
+    report = {"model": model_path, "seconds": seconds, **told(estimator, X)}
     return report, INTERRUPTED if interrupted else DONE

@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from maxmargin.dask.partitions import as_dask_array, make_source
 from maxmargin.estimators import linear, selection
+from maxmargin.estimators._docs import documented
+from maxmargin.estimators._parameters import bias_of
 from maxmargin.selection import paths
 from maxmargin.selection.regularization_path import RegularizationPath
 
 
+@documented
 class _OnDask:
-    """What both share: rows become a source, predictions are lazy."""
+    """What all share: rows become a source, predictions are lazy."""
+
+    _local: Any  # the same estimator for rows in memory
 
     def fit(
         self,
@@ -52,7 +58,7 @@ class _OnDask:
         self
         """
         this: Any = self
-        data = _data_on_cluster(client, X, y, sample_weight, this.intercept_scaling if this.fit_intercept else 0.0)
+        data = _data_on_cluster(client, X, y, sample_weight, bias_of(this))
         if checkpoint is None:
             return super().fit(*data)  # type: ignore[misc]
         this._run_options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
@@ -63,7 +69,7 @@ class _OnDask:
 
     def to_local(self) -> Any:
         """The same model as an estimator for rows in memory, to keep, save or send around."""
-        local = self._local()(**self.get_params())  # type: ignore[attr-defined]
+        local = self._local(**self.get_params())  # type: ignore[attr-defined]
         local.__dict__.update({name: value for name, value in vars(self).items() if name.endswith("_")})
         return local
 
@@ -76,9 +82,37 @@ class _OnDask:
         """
         self.to_local().save(path)
 
-    @staticmethod
-    def _local() -> Any:
-        raise NotImplementedError
+    def predict(self, X: Any) -> Any:
+        """Class of each row, or value of a regression, lazily if X is a dask collection.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as in memory
+
+        Returns
+        -------
+        dask array or ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "coef_")
+        return self._lazily("predict", X, self.classes_.dtype if is_classifier(self) else np.float64)  # type: ignore
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose class is predicted rightly, or R^2 of a regression.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as in memory
+        y : dask array or array-like of shape (n_samples,)
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import accuracy_score, r2_score
+
+        metric = accuracy_score if is_classifier(self) else r2_score
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        return float(metric(np.asarray(y), np.asarray(self.predict(X)), sample_weight=weight))
 
     def _lazily(self, method: str, X: Any, dtype: Any, width: int | None = None) -> Any:
         """A method of the local model for each chunk of a dask collection, when that is computed."""
@@ -104,8 +138,9 @@ def _call(X: Any, model: Any, method: str) -> Any:
     return getattr(model, method)(X)
 
 
+@documented
 class _Classifier(_OnDask):
-    """Predictions of classes."""
+    """Decision functions of classes."""
 
     classes_: Any
 
@@ -123,43 +158,10 @@ class _Classifier(_OnDask):
         check_is_fitted(self, "coef_")
         return self._lazily("decision_function", X, np.float64, None if len(self.classes_) == 2 else len(self.classes_))
 
-    def predict(self, X: Any) -> Any:
-        """Class of each row, lazily if X is a dask collection.
 
-        Parameters
-        ----------
-        X : dask array or dataframe, or as in memory
-
-        Returns
-        -------
-        dask array or ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self, "coef_")
-        return self._lazily("predict", X, self.classes_.dtype)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose class is predicted rightly.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as in memory
-        y : dask array or array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        float
-        """
-        right = np.asarray(self.predict(X)) == np.asarray(y)
-        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
-
-
+@documented
 class LinearSVC(_Classifier, linear.LinearSVC):
     """`maxmargin.LinearSVC` for rows on a Dask cluster; parameters, attributes and answers are the same.
-
-    See Also
-    --------
-    maxmargin.LinearSVC : Says what the parameters are.
 
     Examples
     --------
@@ -168,19 +170,14 @@ class LinearSVC(_Classifier, linear.LinearSVC):
     LinearSVC(C=0.1, loss='logistic')
     """
 
-    @staticmethod
-    def _local() -> Any:
-        return linear.LinearSVC
+    _local = linear.LinearSVC
 
 
+@documented
 class LinearSVCCV(_Classifier, selection.LinearSVCCV):
     """`maxmargin.LinearSVCCV` for rows on a Dask cluster; parameters, attributes and answers are the same.
 
     Rows that a fold holds out have weight zero there, so that no fold moves any rows.
-
-    See Also
-    --------
-    maxmargin.LinearSVCCV : Says what the parameters are.
 
     Examples
     --------
@@ -189,19 +186,15 @@ class LinearSVCCV(_Classifier, selection.LinearSVCCV):
     LinearSVCCV(Cs=[0.1, 1.0], cv=3)
     """
 
-    @staticmethod
-    def _local() -> Any:
-        return selection.LinearSVCCV
+    _local = selection.LinearSVCCV
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Any:  # type: ignore[override]
-        """Choose C by cross validation, and train on all rows with it; see `LinearSVC.fit`.
+        """Choose C by cross validation, and train on all rows with it.
 
         Parameters
         ----------
-        X : dask array or dataframe, list of delayed or futures, or Store
-        y : dask array, series or array-like of shape (n_samples,), optional
-        sample_weight : dask array, series or array-like of shape (n_samples,), optional
-        client : distributed.Client, optional
+        X, y, sample_weight, client :
+            As of `maxmargin.dask.LinearSVC.fit`.
 
         Returns
         -------
@@ -214,12 +207,9 @@ class LinearSVCCV(_Classifier, selection.LinearSVCCV):
         return self.to_local().to_linear_svc()
 
 
+@documented
 class LinearSVR(_OnDask, linear.LinearSVR):
     """`maxmargin.LinearSVR` for rows on a Dask cluster; parameters, attributes and answers are the same.
-
-    See Also
-    --------
-    maxmargin.LinearSVR : Says what the parameters are.
 
     Examples
     --------
@@ -228,40 +218,7 @@ class LinearSVR(_OnDask, linear.LinearSVR):
     LinearSVR(C=0.1)
     """
 
-    @staticmethod
-    def _local() -> Any:
-        return linear.LinearSVR
-
-    def predict(self, X: Any) -> Any:
-        """Value predicted for each row, lazily if X is a dask collection.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as in memory
-
-        Returns
-        -------
-        dask array or ndarray of shape (n_samples,)
-        """
-        return self._lazily("predict", X, np.float64)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R^2.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as in memory
-        y : dask array or array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        float
-        """
-        from sklearn.metrics import r2_score
-
-        weight = None if sample_weight is None else np.asarray(sample_weight)
-        return float(r2_score(np.asarray(y), np.asarray(self.predict(X)), sample_weight=weight))
+    _local = linear.LinearSVR
 
 
 def path(

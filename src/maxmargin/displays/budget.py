@@ -70,8 +70,6 @@ class BudgetDisplay:
         budgets: Sequence[int] = (25, 50, 100, 200, 400),
         test_size: float = 0.25,
         scoring: Any = None,
-        x: str = "budget",
-        ax: Any = None,
         **kwargs: Any,
     ) -> BudgetDisplay:
         """Train a model for each budget on a part of the rows, and score it on the others.
@@ -87,11 +85,8 @@ class BudgetDisplay:
             Share of the rows to score on; they are drawn with a fixed seed, the same share of every class.
         scoring : str or callable, default=None
             As in scikit-learn; None is accuracy.
-        x : {"budget", "latency", "seconds"}, default="budget"
-        ax : matplotlib axes, default=None
-            A new figure if None.
         **kwargs
-            For Matplotlib's `plot`.
+            As of `plot`: `ax`, `x`, and what is for Matplotlib.
 
         Returns
         -------
@@ -106,41 +101,24 @@ class BudgetDisplay:
             started = time.perf_counter()
             models.append(clone(estimator).set_params(budget=int(budget)).fit(X_train, y_train))
             seconds.append(time.perf_counter() - started)
-        return cls._measured(models, X_test, y_test, seconds, scoring).plot(ax, x=x, **kwargs)
+        return cls._measured(models, X_test, y_test, seconds, scoring).plot(**kwargs)
 
     @classmethod
-    def from_result(
-        cls,
-        models: Sequence[Any],
-        X: Any,
-        y: Any,
-        *,
-        scoring: Any = None,
-        x: str = "budget",
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> BudgetDisplay:
+    def from_result(cls, models: Sequence[Any], X: Any, y: Any, *, scoring: Any = None, **kwargs: Any) -> BudgetDisplay:
         """Score trained models on rows that they have not seen.
 
         Parameters
         ----------
         models : list of BudgetSVC
             Fitted.
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        scoring : str or callable, default=None
-            As in scikit-learn; None is accuracy.
-        x : {"budget", "latency"}, default="budget"
-        ax : matplotlib axes, default=None
-            A new figure if None.
-        **kwargs
-            For Matplotlib's `plot`.
+        X, y, scoring, **kwargs :
+            As of `from_estimator`; `x` is "budget" or "latency".
 
         Returns
         -------
         BudgetDisplay
         """
-        return cls._measured(list(models), X, y, None, scoring).plot(ax, x=x, **kwargs)
+        return cls._measured(list(models), X, y, None, scoring).plot(**kwargs)
 
     @classmethod
     def _measured(cls, models: list[Any], X: Any, y: Any, seconds: Any, scoring: Any) -> BudgetDisplay:

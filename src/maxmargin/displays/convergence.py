@@ -52,29 +52,17 @@ class ConvergenceDisplay:
         self.tol = tol
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        x: str = "seconds",
-        y: str = "relative_gap",
-        name: Any = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> ConvergenceDisplay:
+    def from_estimator(cls, estimator: Any, *, name: Any = None, **kwargs: Any) -> ConvergenceDisplay:
         """Draw the history of a fitted estimator, or of several.
 
         Parameters
         ----------
         estimator : estimator, list of them, or dict of names to estimators
-            Fitted, with `history_`. The default name is that of the solver.
-        x : {"seconds", "passes"}, default="seconds"
-        y : {"relative_gap", "primal", "dual"}, default="relative_gap"
+            Fitted, with `history_`.
         name : str or list of str, default=None
-        ax : matplotlib axes, default=None
-            A new figure if None.
+            By default that of the solver.
         **kwargs
-            For Matplotlib's `plot`.
+            As of `plot`: `ax`, `x`, `y`, and what is for Matplotlib.
 
         Returns
         -------
@@ -87,46 +75,26 @@ class ConvergenceDisplay:
         )
         for fit in fits.values():
             check_is_fitted(fit, "history_")
-        return cls._drawn(fits, "history_", [fit.tol for fit in fits.values()], x, y, ax, kwargs)
+        tols = {fit.tol for fit in fits.values()}
+        tol = tols.pop() if len(tols) == 1 else 0.0
+        return cls({name: _as_list(fit.history_) for name, fit in fits.items()}, tol=tol or None).plot(**kwargs)
 
     @classmethod
-    def from_result(
-        cls,
-        result: Any,
-        *,
-        x: str = "seconds",
-        y: str = "relative_gap",
-        name: Any = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> ConvergenceDisplay:
+    def from_result(cls, result: Any, *, name: Any = None, **kwargs: Any) -> ConvergenceDisplay:
         """Draw the history of a `Result` of `maxmargin.solve`, or of several.
 
         Parameters
         ----------
         result : Result, list of them, or dict of names to results
-        x : {"seconds", "passes"}, default="seconds"
-        y : {"relative_gap", "primal", "dual"}, default="relative_gap"
-        name : str or list of str, default=None
-        ax : matplotlib axes, default=None
-            A new figure if None.
-        **kwargs
-            For Matplotlib's `plot`.
+        name, **kwargs :
+            As of `from_estimator`.
 
         Returns
         -------
         ConvergenceDisplay
         """
-        return cls._drawn(named(result, name, lambda each: each.solver.name), "history", [], x, y, ax, kwargs)
-
-    @classmethod
-    def _drawn(
-        cls, fits: dict[str, Any], attribute: str, tols: list[float], x: str, y: str, ax: Any, kwargs: dict[str, Any]
-    ) -> ConvergenceDisplay:
-        found = {name: getattr(fit, attribute) for name, fit in fits.items()}
-        histories = {name: each if isinstance(each, list) else [each] for name, each in found.items()}
-        tol = tols[0] if tols and min(tols) == max(tols) > 0.0 else None
-        return cls(histories, tol=tol).plot(ax, x=x, y=y, **kwargs)
+        results = named(result, name, lambda each: each.solver.name)
+        return cls({name: _as_list(each.history) for name, each in results.items()}).plot(**kwargs)
 
     def plot(self, ax: Any = None, *, x: str = "seconds", y: str = "relative_gap", **kwargs: Any) -> ConvergenceDisplay:
         """Draw.
@@ -166,3 +134,7 @@ class ConvergenceDisplay:
         if len(self.ax_.get_legend_handles_labels()[1]) > 1:
             self.ax_.legend(frameon=False, fontsize="small")
         return self
+
+
+def _as_list(histories: Any) -> list[dict[str, Any]]:
+    return histories if isinstance(histories, list) else [histories]

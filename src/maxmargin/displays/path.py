@@ -35,8 +35,7 @@ class PathDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-    figure_ : matplotlib.figure.Figure
+    ax_, figure_ : matplotlib axes and figure
     best_C_ : float or None
         The C with the best mean score.
 
@@ -78,24 +77,21 @@ class PathDisplay:
         return None if mean is None or not np.isfinite(mean).any() else float(self.Cs[int(np.nanargmax(mean))])
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, kind: str = "score", ax: Any = None, **kwargs: Any) -> PathDisplay:
+    def from_estimator(cls, estimator: Any, **kwargs: Any) -> PathDisplay:
         """Draw what cross validation found over C.
 
         Parameters
         ----------
         estimator : LinearSVCCV
             Fitted.
-        kind : {"score", "gap"}, default="score"
-        ax : matplotlib axes, default=None
-            A new figure if None.
         **kwargs
-            For Matplotlib's `plot`.
+            As of `plot`: `ax`, `kind` ("score" or "gap"), and what is for Matplotlib.
 
         Returns
         -------
         PathDisplay
         """
-        return cls.of_selection(estimator).plot(ax, kind=kind, **kwargs)
+        return cls.of_selection(estimator).plot(**kwargs)
 
     @classmethod
     def of_selection(cls, estimator: Any) -> PathDisplay:
@@ -115,15 +111,7 @@ class PathDisplay:
 
     @classmethod
     def from_result(
-        cls,
-        path: RegularizationPath,
-        X: Any = None,
-        y: Any = None,
-        *,
-        scoring: Any = None,
-        kind: str | None = None,
-        ax: Any = None,
-        **kwargs: Any,
+        cls, path: RegularizationPath, X: Any = None, y: Any = None, *, scoring: Any = None, **kwargs: Any
     ) -> PathDisplay:
         """Draw a path of `maxmargin.path`.
 
@@ -134,19 +122,15 @@ class PathDisplay:
             Rows to score the models on.
         scoring : str or callable, default=None
             As in scikit-learn; None is "roc_auc" for two classes, else "accuracy".
-        kind : {"score", "objective", "gap", "coef"}, default=None
-            None is "score" if there are rows to score on, else "objective".
-        ax : matplotlib axes, default=None
-            A new figure if None.
         **kwargs
-            For Matplotlib's `plot`.
+            As of `plot`; `kind` is "score" if there are rows to score on, else "objective", unless it is given.
 
         Returns
         -------
         PathDisplay
         """
-        kind = kind or ("objective" if X is None else "score")
-        return cls.of_path(path, X, y, scoring=scoring).plot(ax, kind=kind, **kwargs)
+        kind = "objective" if X is None else "score"
+        return cls.of_path(path, X, y, scoring=scoring).plot(**{"kind": kind, **kwargs})
 
     @classmethod
     def of_path(cls, path: RegularizationPath, X: Any = None, y: Any = None, *, scoring: Any = None) -> PathDisplay:

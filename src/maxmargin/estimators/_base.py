@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._code_cache import working_time
 from maxmargin.data.outputs import linear_outputs
 from maxmargin.data.rows import Array
 from maxmargin.data.source import Source
-from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from maxmargin.estimators._estimator import Estimator
-from maxmargin.estimators._parameters import SEVERITY, check_numbers, progress_bar, seed_of, solver_for, validated
+from maxmargin.estimators._callbacks import FitTask, with_callbacks
+from maxmargin.estimators._docs import documented
+from maxmargin.estimators._parameters import bias_of, check_numbers, seed_of, solver_for, validated
 from maxmargin.estimators._stored import is_stored, see_features, stored_data
+from maxmargin.estimators._training import CertifiedEstimator
 from maxmargin.losses import Loss
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import Problem
 from maxmargin.solvers import solve
 from maxmargin.solvers.base import Result, Solver
-from maxmargin.solvers.interrupts import catch_interrupt, end_of_fit
 from maxmargin.solvers.schedule import Schedule
 
 
-class LinearEstimator(CallbackSupportMixin, Estimator):
-    """Base of the linear estimators. A subclass says which problems its targets make, in the methods below."""
+@documented
+class LinearEstimator(CertifiedEstimator):
+    """Base of the linear estimators. A subclass says which problems its targets make, in the methods below.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    """
 
     coef_: Array
     intercept_: Array
@@ -48,49 +53,71 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
 
     # ------------------------------------------------------------ fit
 
-    def _fit_and_warn(self, X: Any, y: Any, sample_weight: Any) -> None:
-        complaint = self._train(X, y, sample_weight)
-        if complaint:  # raised here, so that it points at the line that called `fit`
-            end_of_fit(self.stop_reason_, complaint, ConvergenceWarning, stacklevel=3)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Train on rows X with labels, or targets of a regression, y.
+
+        Ctrl-C ends the training within a second; the model found so far is kept, and KeyboardInterrupt raised (unless
+        a `maxmargin.catch_interrupt` is around it).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            C-ordered arrays and CSR matrices of float32 or float64 are not copied. Or a store, opened by
+            `maxmargin.open_store`, which has its labels and weights with it: ``fit(store)``.
+
+        Returns
+        -------
+        self
+        """
+        self._fit_and_warn(X, y, sample_weight)
+        return self
 
     @with_callbacks
     def _train(self, X: Any, y: Any, sample_weight: Any) -> str | None:
         """All of `fit` but its warning, which is returned if there should be one."""
         started = working_time()
-        unlabelled, y = self._unlabelled(X, y, sample_weight)
+        data, y, unlabelled = self._unlabelled(X, y, sample_weight)
         solver = self._chosen_solver(unlabelled)
         problems = self._problems(unlabelled, y)
 
         def usable(found: Sequence[Any]) -> dict[str, Any]:
             return self._usable(*self._coefficients([np.array(f.w) for f in found], unlabelled), problems)
 
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        task = FitTask(self, len(problems), usable, {"X": X, "y": y, "metadata": metadata})
-        starts, seed = self._warm_starts(problems), seed_of(self.random_state)
-        results = self._solve(solver, problems, starts, seed, unlabelled.n_jobs, task, started)
+        task = FitTask(self, len(problems), usable, data, y, sample_weight)
+        starts = self._warm_starts(problems)
+
+        def solve_one(k: int, problem: Problem, **options: Any) -> Result:
+            result = solve(problem, solver, start=starts[k], **options)
+            # Dual variables of many classes take more memory than the data: keep them only for a purpose.
+            return result if self.warm_start else replace(result, alpha=None, state=None)
+
+        results = self._solve_each(solve_one, Schedule(problems, solver, unlabelled.n_jobs), task, started)
         for name, fitted in usable(results).items():
             setattr(self, name, fitted)
-        self._keep(results)
+        self._keep_training(results)
+        self._states = [r.state for r in results] if self.warm_start else None
         task.end()
-        return None if self.stop_reason_ in ("converged", "callback") else self._complaint(len(y), results)
+        return None if self._is_finished else self._complaint(len(y), results, self._names)
 
-    def _unlabelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Array]:
-        """The rows with their costs, all parameters checked, as a problem without labels; and the targets."""
+    def _unlabelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Problem]:
+        """X and y, checked like all parameters, and the rows with their costs as a problem without labels."""
         check_numbers(self)
-        loss, n_jobs = self._checked_loss(), effective_n_jobs(self.n_jobs)
+        loss, bias, n_jobs = self._checked_loss(), bias_of(self), effective_n_jobs(self.n_jobs)
         seed_of(self.random_state)
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        rows: Any
         if is_stored(X):
             see_features(self, X)
-            X, y, sample_weight = stored_data(X, y, sample_weight, bias, n_jobs)
+            rows, y, sample_weight = stored_data(X, y, sample_weight, bias, n_jobs)
         elif isinstance(X, Source):
             see_features(self, X)
+            rows = X
         else:
             X, y = validated(self, X, y)
+            rows = X = X.tocsr() if hasattr(X, "tocsr") else X  # not every sparse format has rows to choose from
         problem = Problem(
-            X,
+            rows,
             None,
-            self.C,
+            getattr(self, "C", 1.0),
             loss,
             sample_weight=sample_weight,
             bias=bias,
@@ -98,7 +125,7 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
             penalize_intercept=not self._has_free_intercept,
             n_jobs=n_jobs,
         )
-        return problem, y
+        return X, y, problem
 
     @property
     def _has_free_intercept(self) -> bool:
@@ -106,55 +133,6 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
 
     def _coefficients(self, weights: list[Array], problem: Problem) -> tuple[Array, Array]:
         return coefficients_of(weights, problem.n_features, problem.source.bias)
-
-    def _solve(
-        self,
-        solver: str | Solver,
-        problems: Sequence[Problem],
-        starts: list[Any],
-        seed: int,
-        n_jobs: int,
-        task: FitTask,
-        started: float,
-    ) -> list[Result]:
-        """Solve the problems, several at a time."""
-        schedule = Schedule(problems, solver, n_jobs)
-
-        def seconds_for(k: int) -> float | None:
-            """A fair share of the time that is left."""
-            if self.max_time is None:
-                return None
-            left = started + self.max_time - working_time()
-            return max(left, 1e-9) / math.ceil((len(problems) - k) / schedule.at_once)
-
-        with catch_interrupt() as interrupt, progress_bar(self.verbose, len(problems)) as bars:
-
-            def solve_one(k: int, problem: Problem) -> Result:
-                with task.callbacks(k) as callbacks:
-                    result = solve(
-                        problem,
-                        solver,
-                        tol=self.tol,
-                        max_iter=self.max_iter,
-                        max_time=seconds_for(k),
-                        callbacks=[*bars, *callbacks],
-                        start=starts[k],
-                        seed=seed,
-                        **{"interrupt": interrupt, **self._options_of(k, len(problems))},
-                    )
-                for bar in bars:
-                    bar.end_of_model()
-                # Dual variables of many classes take more memory than the data: keep them only for a purpose.
-                return result if self.warm_start else replace(result, alpha=None, state=None)
-
-            return schedule.map(solve_one)
-
-    def _options_of(self, k: int, n_problems: int) -> dict[str, Any]:
-        """Further arguments of `run` for a problem; of several, each has a checkpoint of its own."""
-        options = dict(self._run_options)
-        if n_problems > 1 and "checkpoint" in options:
-            options["checkpoint"] = f"{options['checkpoint']}.{k}"
-        return options
 
     def _chosen_solver(self, problem: Problem) -> str | Solver:
         """The solver of the parameters."""
@@ -168,47 +146,19 @@ class LinearEstimator(CallbackSupportMixin, Estimator):
         fits = all(len(s.w) == first.n_weights and len(getattr(s, "alpha", first.y)) == first.n_rows for s in before)
         return before if fits else [None] * len(problems)
 
-    def _keep(self, results: list[Result]) -> None:
-        """Turn the results into the fitted attributes that tell of the training."""
-        only = len(results) == 1
-        self.certificate_ = results[0].certificate if only else [r.certificate for r in results]
-        self.history_ = results[0].history if only else [r.history for r in results]
-        self.stop_reason_ = max((r.stop_reason for r in results), key=SEVERITY.index)
-        self.n_iter_ = max(1, *(math.ceil(r.passes) for r in results))
-        self.solver_ = max(results, key=lambda r: r.passes).solver
-        self._states = [r.state for r in results] if self.warm_start else None
+    @property
+    def _names(self) -> list[str]:
+        """What the problems decide, for a message."""
+        return [f"class {label!s}" for label in getattr(self, "classes_", ())]
 
-    def _complaint(self, n_rows: int, results: list[Result]) -> str:
-        """What the one warning of a fit says: the gap reached, the likely cause, the one parameter to change."""
-        k = max(range(len(results)), key=lambda k: results[k].certificate.relative_gap)
-        worst = results[k]
-        of_class = "" if len(results) == 1 else f" (class {self.classes_[k]!s})"
-        if self.stop_reason_ == "interrupted":
-            advice = "It was interrupted, and the model found so far is kept: fit again to finish it."
-        elif self.stop_reason_ == "max_time":
-            advice = f"max_time={self.max_time:g} seconds ran out: raise max_time, or tol."
-        elif self.stop_reason_ == "rounding":
-            advice = (
-                "What is left is no more than what the rounding of float64 may hide, so no solver could prove more: "
-                "raise tol, or scale the features to about unit length."
-            )
-        elif self.stop_reason_ == "stalled":
-            why = worst.detail or "its gap no longer falls"
-            advice = (
-                f"{worst.solver.name} could not go on ({why}): scale the features to about unit length, or raise tol."
-            )
-        elif self.max_iter is not None and self.max_iter < worst.solver.max_passes:
-            advice = f"max_iter={self.max_iter:g} was too small: raise max_iter, or tol."
-        elif n_rows > 10 * self.n_features_in_:
-            advice = (
+    def _slow(self, n_rows: int, worst: Result) -> str:
+        if n_rows > 10 * self.n_features_in_:
+            return (
                 f"{worst.passes:.0f} passes were not enough: with many more rows than features ({n_rows} x "
                 f"{self.n_features_in_}) {worst.solver.name} is slow when C * |x|^2 is large. Take "
                 'solver="auto", scale the features to about unit length, or lower C.'
             )
-        else:
-            advice = f"{worst.passes:.0f} passes were not enough: lower C, or raise max_iter."
-        gap = f"relative duality gap of {worst.certificate.relative_gap:.1e}{of_class}"
-        return f"{type(self).__name__} stopped at a {gap}, not yet tol={self.tol:g}. {advice}"
+        return f"{worst.passes:.0f} passes were not enough: lower C, or raise max_iter."
 
     # ------------------------------------------------------------ use
 

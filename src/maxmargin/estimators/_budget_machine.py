@@ -15,8 +15,8 @@ from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array
 from maxmargin.estimators._budget_size import DEFAULT_TIME, SHARE_OF_PASSES, Trial, announce, choose
 from maxmargin.estimators._budget_store import StoredRows
-from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask
-from maxmargin.estimators._estimator import Estimator
+from maxmargin.estimators._callbacks import FitTask
+from maxmargin.estimators._estimator import Estimator, LibsvmExport
 from maxmargin.estimators._parameters import SEVERITY, progress_bar, seed_of
 from maxmargin.kernels import Kernel
 from maxmargin.kernels.scale import gamma_for
@@ -29,7 +29,7 @@ from maxmargin.solvers.budget.state import BudgetState
 from maxmargin.solvers.interrupts import catch_interrupt
 
 
-class BudgetMachine(CallbackSupportMixin, Estimator):
+class BudgetMachine(LibsvmExport, Estimator):
     """Base of `BudgetSVC`, which has the parameters: the parts of its `fit` and `partial_fit`."""
 
     def _check_parameters(self) -> None:

@@ -36,15 +36,22 @@ class FitTask:
         Binary problems to be solved; more than one get a task each.
     usable : callable
         Given the states of all problems, returns the attributes that make a copy of the estimator ready to predict.
-    data : dict
-        What callbacks may ask for: X, y and metadata.
+    X, y, sample_weight :
+        The arguments of `fit`, for which callbacks may ask.
     """
 
     def __init__(
-        self, estimator: Any, n_problems: int, usable: Callable[[list[Any]], dict[str, Any]], data: dict[str, Any]
+        self,
+        estimator: Any,
+        n_problems: int,
+        usable: Callable[[list[Any]], dict[str, Any] | None],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
     ):
         self.n_problems, self.usable = n_problems, usable
-        self.hook_arguments = {"estimator": estimator, **data}
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self.hook_arguments = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self.is_watched = bool(getattr(estimator, "_skl_callbacks", None))
         self.lock = threading.Lock()  # callbacks need not expect the threads of several classes
         self.root = None

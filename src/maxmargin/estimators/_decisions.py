@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import kernels
-from maxmargin.data.rows import Array, Dense, Rows, as_rows, matvec, view_rows
+from maxmargin.data.rows import Array, Rows, as_rows, matvec
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.models.pairs import pair_outputs
 
@@ -77,13 +77,3 @@ def one_vs_one_coef(coefficients: Array, vectors: Any, n_support: Array) -> Any:
 def as_array(matrix: Any) -> Array:
     """A dense array of a matrix that may be sparse."""
     return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
-
-
-def checked_rows(X: Any) -> Rows:
-    """View X as rows; if something is wrong, say where."""
-    rows = view_rows(X)
-    if isinstance(rows, Dense):
-        with np.errstate(all="ignore"):
-            if np.isfinite(np.sum(rows.values)):
-                return rows
-    return as_rows(X)[0]

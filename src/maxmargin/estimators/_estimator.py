@@ -10,18 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from maxmargin.data.outputs import decided
 from maxmargin.data.rows import Array
+from maxmargin.estimators._callbacks import CallbackSupportMixin
+from maxmargin.estimators._docs import documented
+from maxmargin.estimators._shared_parameters import Limits
 from maxmargin.estimators._stored import outputs_of
 from maxmargin.estimators._summary import Summary, summarize
+from maxmargin.solvers.interrupts import end_of_fit
 
 
-class Estimator(BaseEstimator):
-    """An estimator that takes sparse rows and can be saved."""
+class Estimator(CallbackSupportMixin, BaseEstimator, Limits):
+    """An estimator that takes sparse rows and can be saved.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, if X had names
+    """
 
     # Further arguments of `run`, such as a checkpoint, for the command line.
     _run_options: Mapping[str, Any] = MappingProxyType({})
@@ -30,6 +41,15 @@ class Estimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _train(self, X: Any, y: Any, sample_weight: Any) -> str | None:
+        """All of `fit` but its warning, which is returned if there should be one."""
+        raise NotImplementedError
+
+    def _fit_and_warn(self, X: Any, y: Any, sample_weight: Any) -> None:
+        complaint = self._train(X, y, sample_weight)
+        if complaint:  # raised here, so that it points at the line that called `fit`
+            end_of_fit(self.stop_reason_, complaint, ConvergenceWarning, stacklevel=3)
 
     @property
     def certificates_(self) -> list[Any]:
@@ -79,15 +99,12 @@ class Estimator(BaseEstimator):
 
         Parameters
         ----------
-        path : path, optional
-            File to write it to.
-        name : str, default="model"
-            What all names of the file begin with.
+        path, name :
+            As of `maxmargin.export.to_c`.
 
         Returns
         -------
         str
-            See `maxmargin.export.to_c`.
         """
         from maxmargin.export import to_c
 
@@ -118,17 +135,10 @@ class Estimator(BaseEstimator):
 
 
 def _has_probabilities(estimator: Any) -> bool:
-    """Whether the loss is a likelihood: then its outputs say how probable a class is."""
-    loss = getattr(estimator, "loss", None)
-    is_logistic = loss == "logistic" or type(loss).__name__ == "Logistic"
-    if not is_logistic or getattr(estimator, "multi_class", "ovr") == "crammer_singer":
-        raise AttributeError(
-            f"only the logistic loss has probabilities, not loss={loss!r}; "
-            "calibrate(X, y) makes them for any classifier with a decision function"
-        )
-    return True
+    return estimator._check_probabilities() is None
 
 
+@documented
 class Classifier(ClassifierMixin):
     """One output for two classes (the second's, in their order), else one for each. A subclass has `_outputs`."""
 
@@ -142,61 +152,37 @@ class Classifier(ClassifierMixin):
     def decision_function(self, X: Any) -> Array:
         """Values of the decision functions: positive for the class, and the larger the surer.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
         Returns
         -------
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        values = outputs_of(X, self._outputs)
-        return values.ravel() if values.shape[1] == 1 else values
+        return self._decisions_of(outputs_of(X, self._outputs))
 
     def predict(self, X: Any) -> Array:
         """Class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        values = self.decision_function(X)
-        return decided(self.classes_, values)
+        return self._labels_of(outputs_of(X, self._outputs))
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the probabilities of all classes; exact where a probability is too small for a number.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        """Logarithms of the probabilities of all classes; see `predict_proba`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        outputs = outputs_of(X, self._outputs)
-        if len(self.classes_) == 1:  # so far, in a stream
-            return np.zeros((len(outputs), 1))
-        if outputs.shape[1] == 1:
-            return -np.logaddexp(0.0, np.hstack([outputs, -outputs]))
-        logs = -np.logaddexp(0.0, -outputs)  # of each class against the rest; they do not add up to 1 yet
-        return logs - logsumexp(logs, axis=1, keepdims=True)
+        return self._log_probabilities_of(outputs_of(X, self._outputs))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of all classes, where the loss has them: ``loss="logistic"``.
+        """Probabilities of all classes, where there are any: ``loss="logistic"``, `SVC` with ``probability=True``.
 
-        For two classes 1 / (1 + exp(-decision)). For more, those of each class against the rest, divided by their sum.
-        The most probable class is the one that `predict` says.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        Of the logistic loss for two classes 1 / (1 + exp(-decision)); for more, those of each class against the rest,
+        divided by their sum. The most probable class is the one that `predict` says.
 
         Returns
         -------
@@ -210,7 +196,37 @@ class Classifier(ClassifierMixin):
         >>> clf.predict_proba([[9.0]]).round(1)
         array([[0., 1.]])
         """
-        return np.exp(self.predict_log_proba(X))
+        return self._probabilities_of(outputs_of(X, self._outputs))
+
+    # ------------------------------------------------------------ from outputs; subclasses may see more in them
+
+    def _decisions_of(self, outputs: Array) -> Array:
+        return outputs.ravel() if outputs.shape[1] == 1 else outputs
+
+    def _labels_of(self, outputs: Array) -> Array:
+        return decided(self.classes_, self._decisions_of(outputs))
+
+    def _check_probabilities(self) -> None:
+        """Refuse them unless the loss is a likelihood: then its outputs say how probable a class is."""
+        loss = getattr(self, "loss", None)
+        is_logistic = loss == "logistic" or type(loss).__name__ == "Logistic"
+        if not is_logistic or getattr(self, "multi_class", "ovr") == "crammer_singer":
+            raise AttributeError(
+                f"only the logistic loss has probabilities, not loss={loss!r}; "
+                "calibrate(X, y) makes them for any classifier with a decision function"
+            )
+
+    def _probabilities_of(self, outputs: Array) -> Array:
+        return np.exp(self._log_probabilities_of(outputs))
+
+    def _log_probabilities_of(self, outputs: Array) -> Array:
+        """Exact, too, where a probability is too small for a number."""
+        if len(self.classes_) == 1:  # so far, in a stream
+            return np.zeros((len(outputs), 1))
+        if outputs.shape[1] == 1:
+            return -np.logaddexp(0.0, np.hstack([outputs, -outputs]))
+        logs = -np.logaddexp(0.0, -outputs)  # of each class against the rest; they do not add up to 1 yet
+        return logs - logsumexp(logs, axis=1, keepdims=True)
 
     def calibrate(self, X: Any, y: Any, *, method: str = "sigmoid", cv: Any = 5, sample_weight: Any = None) -> Any:
         """A classifier with probabilities, made from this one and scikit-learn's `CalibratedClassifierCV`.
@@ -221,13 +237,10 @@ class Classifier(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
         method : {"sigmoid", "isotonic", "temperature"}, default="sigmoid"
             Platt's curve; any rising one, which takes thousands of rows; or a temperature (scikit-learn 1.8).
         cv : int, splitter or "prefit", default=5
             Folds. "prefit": this classifier has been fitted, to other rows; X and y are for the curve alone.
-        sample_weight : array-like of shape (n_samples,), optional
 
         Returns
         -------
@@ -257,3 +270,45 @@ class Classifier(ClassifierMixin):
         with warnings.catch_warnings():  # a frozen model needs no weights: the curve has them
             warnings.filterwarnings("ignore", "Since FrozenEstimator", UserWarning)
             return curve.fit(X, y, sample_weight=sample_weight)
+
+
+@documented
+class Regressor(RegressorMixin):
+    """One output, which is the value predicted. A subclass has `_outputs`."""
+
+    if TYPE_CHECKING:
+
+        def _outputs(self, X: Any) -> Array:
+            """Values of the regression function, of shape (n_samples, 1)."""
+
+    def predict(self, X: Any) -> Array:
+        """Value predicted for each row.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return outputs_of(X, self._outputs).ravel()
+
+
+class LibsvmExport:
+    """A kernel machine that can be written as LIBSVM's models are."""
+
+    def export_libsvm(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model for LIBSVM's ``svm-predict`` and its like; class labels must be integers.
+
+        Parameters
+        ----------
+        path : path
+        """
+        from maxmargin.models.libsvm import write_libsvm
+
+        write_libsvm(path, self)
+
+
+def as_targets(y: Any) -> Array:
+    """The targets of a regression as numbers."""
+    try:
+        return np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the targets of a regression must be numbers: {error}") from error

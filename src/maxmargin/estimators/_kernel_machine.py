@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from maxmargin import kernels, losses
 from maxmargin._code_cache import working_time
+from maxmargin.data.outputs import checked_rows
 from maxmargin.data.rows import Array, as_rows
-from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from maxmargin.estimators._decisions import Decisions, as_array, checked_rows, pair_sums
-from maxmargin.estimators._estimator import Estimator
-from maxmargin.estimators._parameters import ROWS, SEVERITY, progress_bar, seed_of
+from maxmargin.estimators._callbacks import FitTask, with_callbacks
+from maxmargin.estimators._decisions import Decisions, as_array, pair_sums
+from maxmargin.estimators._docs import documented
+from maxmargin.estimators._estimator import LibsvmExport
+from maxmargin.estimators._parameters import ROWS
+from maxmargin.estimators._shared_parameters import KernelFunction, Seeded, SolverChoice
+from maxmargin.estimators._training import CertifiedEstimator
 from maxmargin.kernels.scale import gamma_for
 from maxmargin.losses import Loss
 from maxmargin.parallel import effective_n_jobs, map_ordered
@@ -26,19 +29,60 @@ from maxmargin.problem import check_weights
 from maxmargin.problem.kernel_problem import KernelProblem
 from maxmargin.solvers import kernel as kernel_solvers
 from maxmargin.solvers.base import Result, Solver
-from maxmargin.solvers.interrupts import catch_interrupt, end_of_fit
 from maxmargin.solvers.kernel.features import FourierState
 
 
-class KernelMachine(CallbackSupportMixin, Estimator):
-    """Base of the kernel machines. A subclass says which problems its targets make, in `_machines`."""
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelMachine(Seeded, LibsvmExport, CertifiedEstimator, SolverChoice, KernelFunction):
+    """Base of the kernel machines. A subclass says which problems its targets make, in `_machines`.
+
+    Parameters
+    ----------
+    tol : float, default=1e-3
+        Relative duality gap to reach: primal - dual <= tol * |primal|. (In scikit-learn: the violation of an
+        optimality condition.)
+    max_iter : float, default=-1
+        Limit on passes over the rows; -1 or None: none. (In scikit-learn: on steps of two rows.)
+    max_time : float, default=None
+        Limit in seconds on the whole fit, which pairs of classes share. The model found by then is kept.
+    n_jobs : int, default=None
+        Threads, over pairs of classes and inside them; -1: all cores. Results do not depend on it.
+    verbose : bool or int, default=False
+        1: show a progress bar on a terminal.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of samples of rows. None is a fixed seed: the same data give the same bits.
+    shrinking : bool, default=True
+        Of the solvers "smo" and "svmlight": whether rows that seem to stay at a bound are left out for a while.
+    cache_size : float, default=500
+        Megabytes for kernel values.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_support,)
+        Rows of X that are support vectors, class by class.
+    support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
+        Empty if the kernel is precomputed or a callable.
+    n_support_ : ndarray of shape (1,)
+    dual_coef_ : ndarray or sparse matrix of shape (1, n_support)
+    intercept_ : ndarray of shape (1,)
+    coef_ : ndarray or sparse matrix of shape (n_problems, n_features)
+        If the kernel is linear.
+    class_weight_ : ndarray of shape (n_classes,)
+        Empty where there are no classes.
+    kernel_ : kernel object, "precomputed" or callable
+        With the gamma that was used.
+    fit_status_ : int
+        0 if the fit converged, else 1.
+    shape_fit_ : tuple of int
+    """
+
+    max_iter: Any = -1
+    verbose: Any = False
+    shrinking: bool = True
+    cache_size: float = 500
 
     is_one_vs_one = False  # whether there is a decision function for each pair of several classes
-
-    dual_coef_: Any
-    intercept_: Array
-    n_support_: Array
-    support_vectors_: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -65,10 +109,28 @@ class KernelMachine(CallbackSupportMixin, Estimator):
 
     # ------------------------------------------------------------ fit
 
-    def _fit_and_warn(self, X: Any, y: Any, sample_weight: Any) -> None:
-        complaint = self._train(X, y, sample_weight)
-        if complaint:  # raised here, so that it points at the line that called `fit`
-            end_of_fit(self.stop_reason_, complaint, ConvergenceWarning, stacklevel=3)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Train on rows X with labels or targets y.
+
+        Ctrl-C ends the training within a second or so and leaves the model found so far.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
+            C-ordered arrays and CSR matrices of float32 or float64 are not copied.
+        y : array-like of shape (n_samples,)
+            `OneClassSVM` does not look at it.
+
+        Returns
+        -------
+        self
+        """
+        self._fit_and_warn(X, y, sample_weight)
+        self._finish(X, y, sample_weight)
+        return self
+
+    def _finish(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """What is left to do when the machines are trained."""
 
     @with_callbacks
     def _train(self, X: Any, y: Any, sample_weight: Any) -> str | None:
@@ -85,13 +147,20 @@ class KernelMachine(CallbackSupportMixin, Estimator):
             "n_jobs": effective_n_jobs(self.n_jobs),
         }
         machines = self._machines(given, y, sample_weight, options)
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        task = FitTask(self, len(machines), lambda states: {}, {"X": X, "y": y, "metadata": metadata})
-        results = self._solve(solver, machines, options["n_jobs"], task, started)
+        task = FitTask(self, len(machines), lambda states: {}, X, y, sample_weight)
+
+        def solve_one(k: int, machine: KernelProblem, **options: Any) -> Result:
+            return kernel_solvers.solve(machine, solver, start=self._start(k), **options)
+
+        schedule = _SeveralAtOnce(machines, min(options["n_jobs"], len(machines)))
+        results = self._solve_each(solve_one, schedule, task, started)
         self.shape_fit_ = X.shape
         self._keep(X, machines, results)
         task.end()
-        return None if self.stop_reason_ in ("converged", "callback") else self._complaint(machines, results)
+        if self._is_finished:
+            return None
+        names = machines.names(self.classes_) if len(machines) > 1 else [""]  # type: ignore[attr-defined]
+        return self._complaint(len(X), results, names)
 
     def _check_parameters(self) -> None:
         for name in ("C", "tol", "coef0", "epsilon", "nu", "cache_size", "max_iter", "max_time"):
@@ -133,7 +202,7 @@ class KernelMachine(CallbackSupportMixin, Estimator):
         if self._is_precomputed and hasattr(X, "tocsr"):
             raise TypeError("Sparse precomputed kernels are not supported.")
         rules = ROWS | ({"accept_sparse": False} if self._is_precomputed else {})
-        if y is None:
+        if y is None and not self.__sklearn_tags__().target_tags.required:
             return validate_data(self, X, **rules), None
         return validate_data(self, X, y, **rules)
 
@@ -146,37 +215,9 @@ class KernelMachine(CallbackSupportMixin, Estimator):
             gamma = gamma_for(gamma, as_rows(X)[0], check_weights(sample_weight, X.shape[0]))
         return kernels.get(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
 
-    def _solve(self, solver: str | Solver, machines: Any, n_jobs: int, task: FitTask, started: float) -> list[Result]:
-        """Solve the problems, several at a time."""
-        at_once, n, seed = min(n_jobs, len(machines)), len(machines), seed_of(self.random_state)
-        max_iter = None if self.max_iter in (None, -1) else self.max_iter
-
-        def seconds_for(k: int) -> float | None:
-            """A fair share of the time that is left."""
-            if self.max_time is None:
-                return None
-            return max(started + self.max_time - working_time(), 1e-9) / math.ceil((n - k) / at_once)
-
-        with catch_interrupt() as interrupt, progress_bar(int(self.verbose), n) as bars:
-
-            def solve_one(k: int) -> Result:
-                with task.callbacks(k) as callbacks:
-                    result = kernel_solvers.solve(
-                        machines[k],
-                        solver,
-                        tol=self.tol,
-                        max_iter=max_iter,
-                        max_time=seconds_for(k),
-                        callbacks=[*bars, *callbacks],
-                        seed=seed,
-                        start=self._start(k),
-                        **{"interrupt": interrupt, **self._run_options},
-                    )
-                for bar in bars:
-                    bar.end_of_model()
-                return result
-
-            return map_ordered(solve_one, range(n), at_once)
+    @property
+    def _max_passes(self) -> float | None:
+        return None if self.max_iter == -1 else self.max_iter
 
     def _start(self, k: int) -> Any:
         """Coefficients at which problem k begins, or None."""
@@ -193,14 +234,10 @@ class KernelMachine(CallbackSupportMixin, Estimator):
         else:
             betas = [state.beta for state in states]
         self._keep_support(X, *self._layout(machines, betas))
-        only = len(results) == 1
-        self.certificate_ = results[0].certificate if only else [r.certificate for r in results]
-        self.history_ = results[0].history if only else [r.history for r in results]
-        self.stop_reason_ = max((r.stop_reason for r in results), key=SEVERITY.index)
-        self.solver_ = max(results, key=lambda r: r.passes).solver
-        self.fit_status_ = int(self.stop_reason_ not in ("converged", "callback"))
-        passes = np.array([max(1, math.ceil(r.passes)) for r in results], np.int32)
-        self.n_iter_ = passes if hasattr(self, "classes_") else int(passes[0])
+        self._keep_training(results)
+        self.fit_status_ = int(not self._is_finished)
+        if hasattr(self, "classes_"):
+            self.n_iter_ = np.array([max(1, math.ceil(r.passes)) for r in results], np.int32)
 
     def _keep_support(self, X: Any, support: Array, coefficients: Array, n_support: Array) -> None:
         if self._is_precomputed or self._is_function:
@@ -219,31 +256,6 @@ class KernelMachine(CallbackSupportMixin, Estimator):
 
             self.dual_coef_ = csr_matrix(coefficients)
         self._decisions = Decisions()
-
-    def _complaint(self, machines: Any, results: list[Result]) -> str:
-        """What the one warning of a fit says: the gap reached, and the one parameter to change."""
-        k = max(range(len(results)), key=lambda k: results[k].certificate.relative_gap)
-        worst, where = results[k], machines.names(self.classes_)[k] if len(results) > 1 else ""
-        of_what = f" ({where})" if where else ""
-        gap = f"relative duality gap of {worst.certificate.relative_gap:.1e}{of_what}"
-        if self.stop_reason_ == "interrupted":
-            advice = "It was interrupted, and the model found so far is kept: fit again to finish it."
-        elif self.stop_reason_ == "max_time":
-            advice = f"max_time={self.max_time:g} seconds ran out: raise max_time, or tol."
-        elif self.stop_reason_ == "rounding":
-            advice = (
-                "What is left is no more than what the rounding of float64 may hide, so no solver could prove more: "
-                "raise tol, lower C or scale X."
-            )
-        elif self.stop_reason_ == "stalled":
-            advice = "It comes no closer, by rounding errors or since C is too large: raise tol, lower C or scale X."
-        elif self.max_iter not in (None, -1) and self.max_iter < worst.solver.max_passes:
-            advice = f"max_iter={self.max_iter:g} passes were too few: raise max_iter, or tol."
-        elif worst.solver.accuracy > 0.0:
-            advice = f'{worst.solver.name} comes no closer within {worst.passes:.0f} passes: take solver="auto".'
-        else:
-            advice = f"{worst.passes:.0f} passes were not enough: scale the features, lower C, or raise tol."
-        return f"{type(self).__name__} stopped at a {gap}, not yet tol={self.tol:g}. {advice}"
 
     # ------------------------------------------------------------ use
 
@@ -290,16 +302,16 @@ class KernelMachine(CallbackSupportMixin, Estimator):
     def _linear_weights(self) -> Any:
         return self.dual_coef_ @ self.support_vectors_
 
-    def export_libsvm(self, path: Any) -> None:
-        """Write the fitted model for LIBSVM's ``svm-predict`` and its like.
 
-        Parameters
-        ----------
-        path : path
-        """
-        from maxmargin.models.libsvm import write_libsvm
+class _SeveralAtOnce(NamedTuple):
+    """Machines that are trained several at a time, in threads."""
 
-        write_libsvm(path, self)
+    problems: Sequence[KernelProblem]
+    at_once: int
+
+    def map(self, function: Callable[[int, KernelProblem], Result]) -> list[Result]:
+        """`function(k, machine)` of each, in their order."""
+        return map_ordered(lambda k: function(k, self.problems[k]), range(len(self.problems)), self.at_once)
 
 
 def finite(C: Any) -> Any:

@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 
 from maxmargin.data.rows import Array
 from maxmargin.estimators._budget_store import stacked
+from maxmargin.estimators._docs import documented
 from maxmargin.estimators._one_vs_rest import check_labels, class_factors, stream_classes
 from maxmargin.estimators._parameters import validated
 from maxmargin.parallel import effective_n_jobs
@@ -34,15 +35,14 @@ class Stream(NamedTuple):
 
 def _is_online(estimator: Any) -> bool:
     solver = estimator.solver
-    if "C" not in type(estimator)._get_param_names() or (
-        isinstance(solver, str) and solver not in kernel_solvers.names()
-    ):
-        return False  # C and gamma are to be chosen, which a stream cannot; or there is no such solver
+    if isinstance(solver, str) and solver not in kernel_solvers.names():
+        return False
     if not hasattr(kernel_solvers.get(solver), "step"):
         raise AttributeError(f'partial_fit is for solver="norma" and "kernel_pegasos", not {solver!r}')
     return True
 
 
+@documented
 class KernelStreamMixin:
     """Learning from parts of a stream."""
 
@@ -61,8 +61,6 @@ class KernelStreamMixin:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), optional
             All classes that may occur; needed in the first call, if the first part does not have all of them.
         sample_weight : array-like of shape (n_samples,), optional

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
@@ -11,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from maxmargin import losses, penalties, solvers
+from maxmargin._code_cache import working_time
 from maxmargin.data.indices import check_same_base, index_base
 from maxmargin.data.sparse import check_sparse
 from maxmargin.losses import Loss
@@ -27,6 +29,7 @@ ROWS = {
     "order": "C",
     "ensure_all_finite": False,
 }
+_LEAST_SECONDS = 1e-9  # where no time is left: what begins still gets its certificate
 SEVERITY = [
     "converged",
     "callback",
@@ -62,10 +65,15 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool =
     return checked
 
 
+def bias_of(estimator: Any) -> float:
+    """Value of the constant feature whose weight makes the intercept; 0 if there is none."""
+    return float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
+
+
 def check_numbers(estimator: Any) -> None:
     """Refuse what is no number where one is needed; the other ranges are checked where the numbers are used."""
     for name in ("C", "tol", "intercept_scaling", "max_iter", "max_time"):
-        value = getattr(estimator, name)
+        value = getattr(estimator, name, 1.0)  # the C of a grid are checked there
         if not isinstance(value, Real) and not (value is None and name.startswith("max_")):
             raise ValueError(f"{name} must be a number, got {value!r}")
     if estimator.fit_intercept and not 0.0 < estimator.intercept_scaling < np.inf:
@@ -148,6 +156,13 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     raise ValueError(f"random_state must be an integer, a generator of numpy or None, got {random_state!r}")
+
+
+def share_of_time(started: float, max_time: float | None, n_left: int, at_once: int = 1) -> float | None:
+    """Seconds for the next of `n_left` pieces of work, several of which are done at once: a fair share of the rest."""
+    if max_time is None:
+        return None
+    return max(started + max_time - working_time(), _LEAST_SECONDS) / math.ceil(n_left / at_once)
 
 
 @contextmanager

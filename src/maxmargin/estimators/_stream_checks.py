@@ -16,7 +16,7 @@ from maxmargin.data.rows import Array, Dense, as_rows, n_features
 from maxmargin.data.sparse import check_sparse
 from maxmargin.data.stream import Chunk, as_chunks, is_repeatable
 from maxmargin.estimators._one_vs_rest import check_labels, observed_classes
-from maxmargin.estimators._parameters import ROWS, classifier_loss, seed_of
+from maxmargin.estimators._parameters import ROWS, bias_of, classifier_loss, seed_of
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import check_weights
 from maxmargin.solvers.stochastic.online_sgd import Some
@@ -43,7 +43,7 @@ def checked_chunks(estimator: OnlineSVC, data: Any, interrupt: threading.Event) 
             base = index_base(chunk.X)
             if base is not None:
                 estimator._first_index = base.first_index
-            some = _checked_chunk(chunk, number, estimator._bias, widest)
+            some = _checked_chunk(chunk, number, bias_of(estimator), widest)
             widest = max(widest, n_features(some.rows))
             yield some
 
@@ -91,10 +91,10 @@ def check_known(learnt: StreamModels, y: Array) -> None:
 
 def check_settings(estimator: OnlineSVC, learnt: StreamModels) -> None:
     """A stream goes on with the objective that it was begun with, but for the weights of loss and penalty."""
-    if estimator._bias != learnt.bias:
+    if bias_of(estimator) != learnt.bias:
         raise ValueError(
             f"fit_intercept or intercept_scaling has changed since the stream began (from {learnt.bias:g} to "
-            f"{estimator._bias:g}): set it back, or start anew with a clone"
+            f"{bias_of(estimator):g}): set it back, or start anew with a clone"
         )
     learnt.loss, learnt.alpha = classifier_loss(estimator.loss), float(estimator.alpha)
     learnt.n_jobs = effective_n_jobs(estimator.n_jobs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from os import PathLike
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,11 @@ from maxmargin.data.rows import Array, as_rows
 from maxmargin.estimators._budget_machine import BudgetMachine, expansion
 from maxmargin.estimators._budget_store import StoredRows, stacked
 from maxmargin.estimators._callbacks import FitTask, with_callbacks
+from maxmargin.estimators._docs import documented
 from maxmargin.estimators._estimator import Classifier
 from maxmargin.estimators._one_vs_rest import check_labels, class_factors, observed_classes, stream_classes
 from maxmargin.estimators._parameters import progress_bar, seed_of, validated
+from maxmargin.estimators._shared_parameters import Gamma, KernelFunction, LossWeight, Seeded
 from maxmargin.estimators._stored import is_stored, see_features
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import check_weights
@@ -30,7 +32,9 @@ from maxmargin.solvers.interrupts import end_of_fit
 _FEWEST_ROWS = 512  # of a stream that tell its scales well enough
 
 
-class BudgetSVC(Classifier, BudgetMachine):
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class BudgetSVC(Seeded, Classifier, BudgetMachine, Gamma, KernelFunction, LossWeight):
     """Kernel support vector classifier with a limited number of support vectors, for data of any size.
 
     Stochastic gradient descent passes over the rows and keeps at most `budget` support vectors by merging them; its
@@ -42,16 +46,8 @@ class BudgetSVC(Classifier, BudgetMachine):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Weight of the loss.
     kernel : {"rbf", "linear", "poly", "sigmoid"} or kernel object, default="rbf"
         Merging needs "rbf"; for the others choose the maintenance "project" or "remove".
-    gamma : {"scale", "auto"} or float, default="scale"
-        Of the kernel. "scale": 1 / (n_features * variance of X), weighted; "auto": 1 / n_features.
-    degree : int, default=3
-        Of the polynomial kernel.
-    coef0 : float, default=0.0
-        Of the polynomial and sigmoid kernels.
     budget : int or "auto", default=500
         The largest number of support vectors. "auto": as many as can be trained in `max_time`, or in a minute if that
         is None, and in a quarter of the machine's memory; seconds of compiling, once a machine, do not count. Some
@@ -66,8 +62,6 @@ class BudgetSVC(Classifier, BudgetMachine):
         Whether `fit` ends with the convex problem of the coefficients. Without it they are a mean over the last steps.
     tol : float, default=1e-2
         Relative duality gap of that problem to reach.
-    max_time : float, default=None
-        Limit in seconds on the whole fit. The model found by then is kept.
     fit_intercept : bool, default=True
         Whether there is an intercept. It is penalised like the coefficients.
     class_weight : dict, "balanced" or None, default=None
@@ -77,10 +71,6 @@ class BudgetSVC(Classifier, BudgetMachine):
         Go on from the previous fit's support vectors, if it had as many features and the same classes.
     n_jobs : int, default=None
         Threads for predictions and the final fit of coefficients; -1: all cores. The passes run on one.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the order in which rows are visited. None is a fixed seed: the same data give the same bits.
-    verbose : int, default=0
-        1: show a progress bar on a terminal.
 
     Attributes
     ----------
@@ -107,8 +97,6 @@ class BudgetSVC(Classifier, BudgetMachine):
         maintenance and, of these, on finding whom to merge.
     n_iter_ : int
         Passes over the data, rounded up.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, if X had names
 
     References
     ----------
@@ -126,43 +114,14 @@ class BudgetSVC(Classifier, BudgetMachine):
     True
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        budget: Any = 500,
-        maintenance: str = "lookup_wd",
-        max_iter: float = 1,
-        refit: bool = True,
-        tol: float = 1e-2,
-        max_time: float | None = None,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.budget = budget
-        self.maintenance = maintenance
-        self.max_iter = max_iter
-        self.refit = refit
-        self.tol = tol
-        self.max_time = max_time
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    max_iter: Any = 1
+    tol: float = 1e-2
+    budget: Any = 500
+    maintenance: str = "lookup_wd"
+    refit: bool = True
+    fit_intercept: bool = True
+    class_weight: Any = None
+    warm_start: bool = False
 
     # ------------------------------------------------------------ fit
 
@@ -178,7 +137,6 @@ class BudgetSVC(Classifier, BudgetMachine):
             C-ordered arrays and CSR matrices of float32 or float64 are not copied. Or a store (`maxmargin.open_store`),
             which has its labels with it, in random order (``pack(shuffle=True)``): its blocks are learnt from one after
             the other, and `refit` and ``gamma="scale"`` look at a random sample that fits into its memory.
-        y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C. A row of weight 0 is as good as absent.
 
@@ -186,9 +144,66 @@ class BudgetSVC(Classifier, BudgetMachine):
         -------
         self
         """
-        complaint = self._train(X, y, sample_weight)
-        if complaint:  # raised here, so that it points at the line that called `fit`
-            end_of_fit(self.stop_reason_, complaint, ConvergenceWarning, stacklevel=2)
+        self._fit_and_warn(X, y, sample_weight)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BudgetSVC:
+        """One pass of stochastic gradient descent over a part of a stream, from where the last part has left.
+
+        The kernel and lambda = 1 / (C n) are made for the first parts together, those up to the 512th row, of n rows:
+        as long as there are fewer, the parts so far are kept and each new one trains on all of them anew, so that it
+        does not matter how they were divided. (A model that is saved and loaded goes on with what it has by then.) The
+        coefficients are not refitted; they are a mean over the last steps.
+
+        Parameters
+        ----------
+        classes : array-like of shape (n_classes,), optional
+            All classes that may occur; needed in the first call, if the first part does not have all of them.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        if isinstance(self.class_weight, str):
+            raise ValueError('class_weight="balanced" needs all of the data; give partial_fit a dict of weights')
+        is_first = not hasattr(self, "classes_")
+        if is_first and isinstance(self.budget, str):
+            raise ValueError('budget="auto" needs all of the data; give partial_fit a number of support vectors')
+        X, y = validated(self, X, y, reset=is_first)
+        check_labels(y)
+        rows, _ = as_rows(X)
+        weight = check_weights(sample_weight, len(y), may_be_zero=not is_first)
+        if not weight.any():
+            return self  # a part in which nothing counts
+        known = stream_classes(getattr(self, "classes_", None), y, classes)
+        held = [] if is_first else getattr(self, "_held", None)  # parts of a stream too short to tell its scales
+        if held is not None:
+            held = [*held, (X, y, weight)]
+            X, y, weight = (stacked(parts) for parts in zip(*held))
+            rows, is_first = as_rows(X)[0], True
+        codes = np.searchsorted(known, y)
+        factors = class_factors(self.class_weight, known, y, weight)
+        function = self._kernel_function(rows, weight) if is_first else self._function()
+        problem = BudgetProblem(X, codes, len(known), self.C, sample_weight=weight, class_factors=factors)
+        budget: int = vars(self)["budget_"] if isinstance(self.budget, str) else int(self.budget)
+        solver = self._solver(function, budget, 1.0 if self.fit_intercept else 0.0)
+        with progress_bar(self.verbose) as bars:
+            start = None if is_first else self._state
+            result = run(
+                solver,
+                problem,  # type: ignore[arg-type]
+                max_time=self.max_time,
+                callbacks=bars,
+                start=start,
+                seed=seed_of(self.random_state),
+            )
+        self.classes_, self.kernel_, self.budget_ = known, function, budget
+        self._held: list[Any] | None = held if held is not None and len(y) < _FEWEST_ROWS else None
+        self._keep(result, None, result.state)
+        if self.stop_reason_ == "interrupted":
+            message = "BudgetSVC was interrupted: of the last part it has learnt from some of the rows."
+            end_of_fit(self.stop_reason_, message, ConvergenceWarning, stacklevel=2)
         return self
 
     @with_callbacks
@@ -218,78 +233,15 @@ class BudgetSVC(Classifier, BudgetMachine):
         def usable(states: list[BudgetState]) -> dict[str, Any]:
             return {"classes_": classes, "kernel_": function, "budget_": budget, **expansion(deepcopy(states[0]))}
 
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        task = FitTask(self, 1, usable, {"X": X, "y": y, "metadata": metadata})
+        task = FitTask(self, 1, usable, X, y, sample_weight)
         found = self._find(function, problem, budget, before, started, task, stored)
         self.classes_, self.kernel_, self.budget_ = classes, function, budget
-        self._held: list[Any] | None = None
+        self._held = None
         self._keep(*found)
         task.end()
         if self.stop_reason_ in ("max_time", "interrupted") or (self.refit and self.stop_reason_ == "max_iter"):
             return self._complaint()
         return None
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BudgetSVC:
-        """One pass of stochastic gradient descent over a part of a stream, from where the last part has left.
-
-        The kernel and lambda = 1 / (C n) are made for the first parts together, those up to the 512th row, of n rows:
-        as long as there are fewer, the parts so far are kept and each new one trains on all of them anew, so that it
-        does not matter how they were divided. (A model that is saved and loaded goes on with what it has by then.) The
-        coefficients are not refitted; they are a mean over the last steps.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), optional
-            All classes that may occur; needed in the first call, if the first part does not have all of them.
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        if isinstance(self.class_weight, str):
-            raise ValueError('class_weight="balanced" needs all of the data; give partial_fit a dict of weights')
-        is_first = not hasattr(self, "classes_")
-        if is_first and isinstance(self.budget, str):
-            raise ValueError('budget="auto" needs all of the data; give partial_fit a number of support vectors')
-        X, y = validated(self, X, y, reset=is_first)
-        check_labels(y)
-        rows, _ = as_rows(X)
-        weight = check_weights(sample_weight, len(y), may_be_zero=not is_first)
-        if not weight.any():
-            return self  # a part in which nothing counts
-        known = stream_classes(getattr(self, "classes_", None), y, classes)
-        held = [] if is_first else getattr(self, "_held", None)  # parts of a stream too short to tell its scales
-        if held is not None:
-            held = [*held, (X, y, weight)]
-            X, y, weight = (stacked(parts) for parts in zip(*held))
-            rows, is_first = as_rows(X)[0], True
-        codes = np.searchsorted(known, y)
-        factors = class_factors(self.class_weight, known, y, weight)
-        function = self._kernel_function(rows, weight) if is_first else self._function()
-        problem = BudgetProblem(X, codes, len(known), self.C, sample_weight=weight, class_factors=factors)
-        budget = self.budget_ if isinstance(self.budget, str) else int(self.budget)
-        solver = self._solver(function, budget, 1.0 if self.fit_intercept else 0.0)
-        with progress_bar(self.verbose) as bars:
-            start = None if is_first else self._state
-            result = run(
-                solver,
-                problem,  # type: ignore[arg-type]
-                max_time=self.max_time,
-                callbacks=bars,
-                start=start,
-                seed=seed_of(self.random_state),
-            )
-        self.classes_, self.kernel_, self.budget_ = known, function, budget
-        self._held = held if held is not None and len(y) < _FEWEST_ROWS else None
-        self._keep(result, None, result.state)
-        if self.stop_reason_ == "interrupted":
-            message = "BudgetSVC was interrupted: of the last part it has learnt from some of the rows."
-            end_of_fit(self.stop_reason_, message, ConvergenceWarning, stacklevel=2)
-        return self
 
     # ------------------------------------------------------------ use
 
@@ -299,14 +251,3 @@ class BudgetSVC(Classifier, BudgetMachine):
         rows, _ = as_rows(X)
         n_jobs, support = effective_n_jobs(self.n_jobs), self._state.support
         return kernels.decision_values(self.kernel_, rows, support, self.dual_coef_, self.intercept_, n_jobs)
-
-    def export_libsvm(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model, of two classes with integer labels, for LIBSVM's ``svm-predict`` and its like.
-
-        Parameters
-        ----------
-        path : path
-        """
-        from maxmargin.models.libsvm import write_libsvm
-
-        write_libsvm(path, self)

@@ -9,7 +9,8 @@ values takes as long as computing them, and up to three times as long if the row
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -19,13 +20,17 @@ from sklearn.utils.validation import column_or_1d
 
 from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array, as_rows
+from maxmargin.estimators._docs import documented
 from maxmargin.estimators._folds import number_of_folds
 from maxmargin.estimators._kernel_machine import KernelMachine
-from maxmargin.estimators.svc import SVC
+from maxmargin.estimators._parameters import share_of_time
+from maxmargin.estimators._shared_parameters import Search
+from maxmargin.estimators.svc import SVC, KernelClassifier
+from maxmargin.estimators.svr import SVR, KernelRegressor
 from maxmargin.kernels.scale import gamma_for
 from maxmargin.parallel import effective_n_jobs, map_ordered
 from maxmargin.problem import check_weights
-from maxmargin.selection.paths import grid, share_of_time
+from maxmargin.selection.paths import grid
 from maxmargin.selection.scoring import scorer_for
 from maxmargin.solvers.interrupts import catch_interrupt, end_of_fit
 
@@ -45,13 +50,17 @@ class _AlongC(KernelMachine):
             return None
         return self._last[1][k] * (self.C / self._last[0])  # rows at the bound stay at it
 
-    def _solve(self, *arguments: Any) -> Any:
-        results = super()._solve(*arguments)
+    def _solve_each(self, *arguments: Any) -> Any:
+        results = super()._solve_each(*arguments)
         self._last = self.C, [getattr(result.state, "beta", None) for result in results]
         return results
 
 
 class _SVCAlongC(_AlongC, SVC):
+    pass
+
+
+class _SVRAlongC(_AlongC, SVR):
     pass
 
 
@@ -64,20 +73,69 @@ class _Cell(NamedTuple):
     has_converged: bool
 
 
-class GridOfMachines(KernelMachine):
-    """The grid, its folds, and the model on all rows. A subclass says of which machines."""
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class GridOfMachines(KernelMachine, Search):
+    """The grid, its folds, and the model on all rows. A subclass says of which machines.
 
-    Cs: Any
-    gammas: Any
-    cv: Any
-    scoring: Any
+    Parameters
+    ----------
+    Cs : int or array-like of float, default=5
+        The values of C to choose from, or how many of them between 0.1 and 1000.
+    gammas : int or array-like of float, default=5
+        The values of gamma to choose from, or how many: 1/4, 1, 4, 16, ... times "scale". Of no account where the
+        kernel has none.
+    tol : float, default=1e-3
+        Relative duality gap to reach by every model.
+    max_iter : float, default=-1
+        Limit on passes over the rows, for each model.
+    n_jobs : int, default=None
+        Threads, over folds and gammas; -1: all cores. Results do not depend on it.
+    verbose : bool or int, default=False
+        1: show a progress bar of the last fit on a terminal.
 
-    _machine: type[KernelMachine]
-    _along: type[_AlongC]
-    _default_scoring: str
+    Attributes
+    ----------
+    C_, gamma_ : float
+        Those with the best mean score; of equal ones the smallest C, then the smallest gamma. `gamma_` is "scale" where
+        the kernel has none.
+    Cs_, gammas_ : ndarray
+    scores_ : ndarray of shape (n_folds, n_Cs, n_gammas)
+    best_score_ : float
+    best_index_ : int
+        Place of the pair in `cv_results_`.
+    cv_results_ : dict of str to ndarray
+        With scikit-learn's names, for each pair: param_C, param_gamma, mean_test_score, std_test_score,
+        rank_test_score, split0_test_score and so on, mean_fit_time; and relative_gap, the largest of the folds.
+    """
+
+    Cs: Any = 5
+    gammas: Any = 5
+
+    _machine: ClassVar[type[KernelMachine]]
+    _along: ClassVar[type[_AlongC]]
+    default_scoring: ClassVar[str]
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Choose C and gamma by cross validation, and train on all rows with them.
+
+        Ctrl-C ends this within a second or two with KeyboardInterrupt; before the last fit there is no model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight 2 is a row given twice, weight 0 a row left out, in training and in the scores.
+
+        Returns
+        -------
+        self
+        """
+        self._choose_and_fit(X, y, sample_weight)
+        return self
 
     def _parameters(self) -> dict[str, Any]:
-        own = ("Cs", "gammas", "cv", "scoring")
+        own = {"gammas", *(field.name for field in fields(Search))}
         return {name: value for name, value in self.get_params(deep=False).items() if name not in own}
 
     def _choose_and_fit(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -94,7 +152,7 @@ class GridOfMachines(KernelMachine):
         self.gammas_ = self._gammas(X, weight)
         n_folds = number_of_folds(y) if is_classifier(self) else max(2, min(_FOLDS, len(y)))
         splits = list(check_cv(n_folds if self.cv is None else self.cv, y, classifier=is_classifier(self)).split(X, y))
-        score = scorer_for(self.scoring or self._default_scoring, 2)
+        score = scorer_for(self.scoring or self.default_scoring, 2)
         tasks = list(itertools.product(range(len(self.gammas_)), range(len(splits))))
         n_jobs = effective_n_jobs(self.n_jobs)
         at_once = min(n_jobs, len(tasks))
@@ -218,7 +276,9 @@ def _trained(model: Any, rows: tuple[Any, Any], y: Array, weight: Array | None, 
     return _Cell(found, gap, seconds, complaint is None)
 
 
-class SVCCV(GridOfMachines, SVC):
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class SVCCV(GridOfMachines, KernelClassifier):
     """Support vector classifier that chooses C and gamma by cross validation, with a certificate for every model.
 
     Each fold trains the machines of a gamma from the smallest C to the largest, each begun where the one before has
@@ -227,53 +287,8 @@ class SVCCV(GridOfMachines, SVC):
 
     Parameters
     ----------
-    Cs : int or array-like of float, default=5
-        The values of C to choose from, or how many of them between 0.1 and 1000.
-    gammas : int or array-like of float, default=5
-        The values of gamma to choose from, or how many: 1/4, 1, 4, 16, ... times "scale". Of no account where the
-        kernel has none.
-    cv : int, splitter or iterable, default=None
-        As in scikit-learn: an integer is a number of stratified folds. None are five, or as many as the smallest class
-        has rows, at least two.
     scoring : str or callable, default=None
         As in scikit-learn; None is "accuracy". Scores are weighed by `sample_weight`, if the scorer can do that.
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"}, kernel object or callable, default="rbf"
-    degree : int, default=3
-    coef0 : float, default=0.0
-    tol : float, default=1e-3
-        Relative duality gap to reach by every model.
-    cache_size : float, default=500
-        Megabytes for kernel values.
-    class_weight : dict, "balanced" or None, default=None
-    verbose : int, default=0
-        1: show a progress bar of the last fit on a terminal.
-    max_iter : float, default=-1
-        Limit on passes over the rows, for each model.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-    break_ties : bool, default=False
-    random_state : int, Generator, RandomState or None, default=None
-    solver : str or Solver, default="auto"
-    max_time : float, default=None
-        Limit in seconds on the whole fit.
-    n_jobs : int, default=None
-        Threads, over folds and gammas; -1: all cores. Results do not depend on it.
-    multi_class : {"ovo", "ovr", "crammer_singer"}, default="ovo"
-
-    Attributes
-    ----------
-    C_, gamma_ : float
-        Those with the best mean score; of equal ones the smallest C, then the smallest gamma. `gamma_` is "scale" where
-        the kernel has none.
-    Cs_, gammas_ : ndarray
-    scores_ : ndarray of shape (n_folds, n_Cs, n_gammas)
-    best_score_ : float
-    best_index_ : int
-        Place of the pair in `cv_results_`.
-    cv_results_ : dict of str to ndarray
-        With scikit-learn's names, for each pair: param_C, param_gamma, mean_test_score, std_test_score,
-        rank_test_score, split0_test_score and so on, mean_fit_time; and relative_gap, the largest of the folds.
-    support_, support_vectors_, dual_coef_, intercept_, classes_, certificate_, stop_reason_, history_, solver_ :
-        Of the model on all rows, as in `SVC`.
 
     Examples
     --------
@@ -286,71 +301,39 @@ class SVCCV(GridOfMachines, SVC):
     True
     """
 
-    _machine, _along, _default_scoring = SVC, _SVCAlongC, "accuracy"
-    shrinking, probability = True, False
-
-    def __init__(
-        self,
-        *,
-        Cs: Any = 5,
-        gammas: Any = 5,
-        cv: Any = None,
-        scoring: Any = None,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        cache_size: float = 500,
-        class_weight: Any = None,
-        verbose: Any = False,
-        max_iter: Any = -1,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-        solver: Any = "auto",
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        multi_class: str = "ovo",
-    ):
-        self.Cs = Cs
-        self.gammas = gammas
-        self.cv = cv
-        self.scoring = scoring
-        self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.solver = solver
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.multi_class = multi_class
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVCCV:
-        """Choose C and gamma by cross validation, and train on all rows with them.
-
-        Ctrl-C ends this within a second or two with KeyboardInterrupt; before the last fit there is no model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight 2 is a row given twice, weight 0 a row left out, in training and in the scores.
-
-        Returns
-        -------
-        self
-        """
-        self._choose_and_fit(X, y, sample_weight)
-        return self
+    _machine, _along, default_scoring = SVC, _SVCAlongC, "accuracy"
 
     def to_svc(self) -> SVC:
         """The chosen model, as a fitted `SVC`."""
+        return self._chosen()
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class SVRCV(GridOfMachines, KernelRegressor):
+    """Support vector regression that chooses C and gamma by cross validation, with a certificate for every model.
+
+    As `SVCCV`, for a regression: `epsilon` is given.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable, default=None
+        As in scikit-learn: an integer is a number of folds. None are five.
+    scoring : str or callable, default=None
+        As in scikit-learn; None is "r2". Scores are weighed by `sample_weight`, if the scorer can do that.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).uniform(0.0, 6.0, size=(150, 1))
+    >>> reg = SVRCV(Cs=[1.0, 10.0], gammas=[0.01, 1.0], cv=3).fit(X, np.sin(X[:, 0]))
+    >>> reg.scores_.shape, reg.gamma_
+    ((3, 2, 2), 1.0)
+    >>> bool(reg.best_score_ > 0.9)
+    True
+    """
+
+    _machine, _along, default_scoring = SVR, _SVRAlongC, "r2"
+
+    def to_svr(self) -> SVR:
+        """The chosen model, as a fitted `SVR`."""
         return self._chosen()

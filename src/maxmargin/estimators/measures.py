@@ -6,6 +6,7 @@ class weights and most solvers mean nothing to them, and for rankings the interc
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,18 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, column_
 from maxmargin import losses, measures
 from maxmargin.data.rows import Array
 from maxmargin.estimators._base import LinearEstimator
+from maxmargin.estimators._docs import documented
 from maxmargin.estimators._estimator import Classifier
 from maxmargin.estimators._one_vs_rest import OneVsRest, check_labels
+from maxmargin.estimators._shared_parameters import LossWeight
 from maxmargin.losses import Loss
 from maxmargin.problem import Problem
 from maxmargin.solvers.planes.svmperf import SVMPerf
 
 
-class StructuralSVC(Classifier, LinearEstimator):
+@documented
+@dataclass(eq=False, repr=False)
+class StructuralSVC(Classifier, LinearEstimator, LossWeight):
     """Linear classifier of two classes that is trained for F1, ROC area, or precision or recall among the first k.
 
     Minimises ``1/2 |w|^2 + C n R``, where R, a convex function of the outputs of all n rows, bounds 1 - measure from
@@ -39,41 +44,19 @@ class StructuralSVC(Classifier, LinearEstimator):
         Of precision and recall at k; 0: as many as there are positive rows.
     C : float, default=1.0
         Weight of the risk; the same scale as that of `LinearSVC` with the hinge loss.
-    tol : float, default=1e-3
-        Relative duality gap to reach: primal - dual <= tol * primal.
     max_iter : float, default=None
         Limit on passes over the data; None: 10,000.
-    max_time : float, default=None
-        Limit in seconds. The model found by then is kept.
     intercept_scaling : float, default=1.0
         Value of the constant feature whose weight makes the intercept, for "error_rate" and "f1". The other measures
         are of the order of outputs. Their intercept is set after training, for `predict`: as many training rows are
         positive as k says, or as were positive (where precision is equal to recall).
     warm_start : bool, default=False
         Begin `fit` at the previous solution, if that was of as many rows.
-    n_jobs : int, default=None
-        Threads inside passes over the data; -1: all cores.
-    verbose : int, default=0
-        1: show a progress bar on a terminal.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-    intercept_ : ndarray of shape (1,)
     classes_ : ndarray of shape (2,)
         The second is the positive one.
-    certificate_ : Certificate
-        Proven bounds on the optimum: primal, dual, gap, relative_gap.
-    stop_reason_ : str
-        "converged", "max_iter", "max_time", "interrupted", "callback", "rounding" (the gap is no more than what the
-        rounding of numbers may hide) or "stalled" (the solver could not go on).
-    history_ : dict of str to ndarray
-        Seconds, passes, primal, dual, relative_gap and work counters at each certificate.
-    solver_ : SVMPerf
-    n_iter_ : int
-        Passes over the data, rounded up.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, if X had names
 
     Examples
     --------
@@ -86,31 +69,13 @@ class StructuralSVC(Classifier, LinearEstimator):
     True
     """
 
-    random_state = None  # nothing is random
+    measure: Any = "roc_area"
+    k: int = 0
+    _: KW_ONLY
+    intercept_scaling: float = 1.0
+    warm_start: bool = False
 
-    def __init__(
-        self,
-        measure: Any = "roc_area",
-        k: int = 0,
-        C: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: float | None = None,
-        max_time: float | None = None,
-        intercept_scaling: float = 1.0,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.measure = measure
-        self.k = k
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.intercept_scaling = intercept_scaling
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    random_state = None  # nothing is random
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -141,7 +106,7 @@ class StructuralSVC(Classifier, LinearEstimator):
             )
         return problems
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StructuralSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StructuralSVC:
         """Train on rows X with labels y.
 
         Ctrl-C ends the training within a second; the model found so far is kept, and KeyboardInterrupt raised (unless
@@ -199,12 +164,6 @@ class StructuralSVC(Classifier, LinearEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The measure that the classifier was trained for (for the error rate: the share of rows that are right).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
 
         Returns
         -------

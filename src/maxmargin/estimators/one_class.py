@@ -2,89 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import OutlierMixin
 
 from maxmargin.data.rows import Array
+from maxmargin.estimators._docs import documented
 from maxmargin.estimators._kernel_machine import KernelMachine
+from maxmargin.estimators._shared_parameters import Gamma
 from maxmargin.models.pairs import ON_THE_BORDER
 from maxmargin.problem.kernel_problem import KernelProblem
 from maxmargin.solvers import kernel as kernel_solvers
 
 
-class OneClassSVM(OutlierMixin, KernelMachine):
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class OneClassSVM(OutlierMixin, KernelMachine, Gamma):
     """One-class support vector machine for outliers and novelties, whose answers carry a certificate.
 
     Minimises ``1/2 |w|^2 + sum_i weight_i max(0, rho - <w, phi(x_i)>) - nu rho sum_i weight_i``, the objective of
     scikit-learn's OneClassSVM and of LIBSVM, and stops when it has proven that the objective is within `tol` of the
-    optimum. Parameters, attributes and their layout are those of scikit-learn's OneClassSVM; those after `max_iter` are
-    more.
+    optimum. It takes the parameters of scikit-learn's OneClassSVM, and has its attributes in the same layout.
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"}, kernel object or callable, default="rbf"
-        A callable is given two arrays of rows and returns the matrix of their kernel values; as in scikit-learn, it is
-        called once for all rows in `fit`, and with new rows and those of `fit` in `predict`.
-    degree : int, default=3
-        Of "poly".
-    gamma : {"scale", "auto"} or float, default="scale"
-        Of "rbf", "poly" and "sigmoid". "scale": 1 / (n_features * variance of X), weighted; "auto": 1 / n_features.
-    coef0 : float, default=0.0
-        Of "poly" and "sigmoid".
-    tol : float, default=1e-3
-        Relative duality gap to reach: primal - dual <= tol * |primal|. (In scikit-learn: the violation of an
-        optimality condition.)
     nu : float, default=0.5
         In (0, 1]: at most this share of the rows are outliers, and at least this share are support vectors.
-    shrinking : bool, default=True
-        Of the solvers "smo" and "svmlight": whether rows that seem to stay at a bound are left out for a while.
-    cache_size : float, default=500
-        Megabytes for kernel values.
-    verbose : bool or int, default=False
-        1: show a progress bar on a terminal.
-    max_iter : float, default=-1
-        Limit on passes over the rows; -1 or None: none. (In scikit-learn: on steps of two rows.)
     solver : {"auto", "block_smo", "smo", "svmlight"} or Solver, default="auto"
-    max_time : float, default=None
-        Limit in seconds. The model found by then is kept.
-    n_jobs : int, default=None
-        Threads; -1: all cores. Results do not depend on it.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of samples of rows. None is a fixed seed: the same data give the same bits.
 
     Attributes
     ----------
-    support_ : ndarray of shape (n_support,)
-        Rows of X that are support vectors.
-    support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        Empty if the kernel is precomputed or a callable.
-    n_support_ : ndarray of shape (1,)
-    dual_coef_ : ndarray or sparse matrix of shape (1, n_support)
-    intercept_ : ndarray of shape (1,)
     offset_ : float
         ``decision_function = score_samples - offset_``: rho, which is minus the intercept.
-    coef_ : ndarray or sparse matrix of shape (1, n_features)
-        If the kernel is linear.
-    certificate_ : Certificate
-        Proven bounds on the optimum: primal, dual, gap, relative_gap.
-    stop_reason_ : str
-        "converged", "max_iter", "max_time", "interrupted", "callback", "rounding" or "stalled" (rounding ends it before
-        the gap is at `tol`).
-    history_ : dict of str to ndarray
-        Seconds, passes, primal, dual, relative_gap and work counters at each certificate.
-    solver_ : Solver
-        What ran.
-    kernel_ : kernel object, "precomputed" or callable
-        With the gamma that was used.
-    fit_status_ : int
-        0 if the fit converged, else 1.
-    shape_fit_ : tuple of int
-    n_iter_ : int
-        Passes over the rows, rounded up.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, if X had names
 
     Examples
     --------
@@ -93,59 +44,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
     array([ True, False])
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        nu: float = 0.5,
-        shrinking: bool = True,
-        cache_size: float = 500,
-        verbose: Any = False,
-        max_iter: Any = -1,
-        solver: Any = "auto",
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.nu = nu
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.solver = solver
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
-        """Train on rows X.
-
-        Ctrl-C ends the training within a second or so and leaves the model found so far.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
-            C-ordered arrays and CSR matrices of float32 or float64 are not copied.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight 2 is a row given twice, weight 0 a row left out.
-
-        Returns
-        -------
-        self
-        """
-        self._fit_and_warn(X, None, sample_weight)
-        self.offset_ = -float(self.intercept_[0])
-        return self
+    nu: float = 0.5
 
     def _chosen_solver(self) -> Any:
         solver = super()._chosen_solver()
@@ -153,16 +52,18 @@ class OneClassSVM(OutlierMixin, KernelMachine):
             raise ValueError(f"solver {self.solver!r} is for classes; take auto, block_smo, smo or svmlight")
         return solver
 
+    def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+        return super()._checked_data(X, None)
+
     def _machines(self, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> list[KernelProblem]:
         self.class_weight_ = np.empty(0)
         return [KernelProblem.one_class(X, self.nu, sample_weight=sample_weight, **options)]
 
+    def _finish(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self.offset_ = -float(self.intercept_[0])
+
     def decision_function(self, X: Any) -> Array:
         """Positive inside, negative outside, and zero on the border, where the free support vectors are.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples_fit) if precomputed
 
         Returns
         -------
@@ -175,10 +76,6 @@ class OneClassSVM(OutlierMixin, KernelMachine):
     def score_samples(self, X: Any) -> Array:
         """The decision function without its intercept.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples_fit) if precomputed
-
         Returns
         -------
         ndarray of shape (n_samples,)
@@ -187,10 +84,6 @@ class OneClassSVM(OutlierMixin, KernelMachine):
 
     def predict(self, X: Any) -> Array:
         """1 for rows inside, -1 for outliers.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples_fit) if precomputed
 
         Returns
         -------

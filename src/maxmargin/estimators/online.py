@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -17,12 +18,14 @@ from maxmargin.data.indices import check_same_base
 from maxmargin.data.outputs import linear_outputs
 from maxmargin.data.rows import Array, as_rows, take
 from maxmargin.data.stream import is_stream
-from maxmargin.estimators._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from maxmargin.estimators._callbacks import FitTask, with_callbacks
+from maxmargin.estimators._docs import documented
 from maxmargin.estimators._estimator import Classifier, Estimator
 from maxmargin.estimators._held_out import HeldOut, columns
 from maxmargin.estimators._one_vs_rest import check_labels, class_factors, observed_classes
-from maxmargin.estimators._parameters import classifier_loss, seed_of, validated
+from maxmargin.estimators._parameters import bias_of, classifier_loss, seed_of, validated
 from maxmargin.estimators._progress_table import ProgressTable
+from maxmargin.estimators._shared_parameters import Intercept, Seeded
 from maxmargin.estimators._stream_checks import (
     announced,
     check_classes,
@@ -44,7 +47,9 @@ _STEPS = 10**6  # that a fit makes if not told how many passes: enough for most 
 _FEWEST_PASSES, _MOST_PASSES = 5, 100
 
 
-class OnlineSVC(Classifier, CallbackSupportMixin, Estimator):
+@documented
+@dataclass(eq=False, repr=False)
+class OnlineSVC(Classifier, Intercept, Seeded, Estimator):
     """Linear classifier that learns from rows as they come, in memory that does not grow with them.
 
     Averaged stochastic gradient descent on ``alpha/2 |w|^2 + mean_i weight_i loss(y_i (x_i'w + b))``: with
@@ -73,11 +78,6 @@ class OnlineSVC(Classifier, CallbackSupportMixin, Estimator):
         the passes over a stream one every 100,000 rows.
     tol : float, default=1e-3
         By which share a loss must be smaller to be better.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. It is penalised like the other weights; larger `intercept_scaling` makes that
-        penalty smaller.
-    intercept_scaling : float, default=1.0
-        Value of the constant feature whose weight makes the intercept.
     class_weight : dict, "balanced" or None, default=None
         Factors of the rows' weights by class; 1 for a class that a dict does not name. "balanced" counts the rows of
         arrays beforehand; in a stream every row is weighted by the counts up to it. With more than two classes a
@@ -107,8 +107,6 @@ class OnlineSVC(Classifier, CallbackSupportMixin, Estimator):
     solver_ : Solver
     history_ : dict of str to ndarray
         Seconds, passes, rows and held_out_loss after each pass of `fit`, and at each look at the rows held out.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, if X had names
 
     Notes
     -----
@@ -139,47 +137,22 @@ class OnlineSVC(Classifier, CallbackSupportMixin, Estimator):
     (2000, True)
     """
 
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        loss: Any = "hinge",
-        average: bool = True,
-        max_iter: int | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        max_time: float | None = None,
-    ):
-        self.alpha = alpha
-        self.loss = loss
-        self.average = average
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.max_time = max_time
+    alpha: float = 1e-4
+    loss: Any = "hinge"
+    _: KW_ONLY
+    max_iter: Any = None
+    class_weight: Any = None
+    average: bool = True
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
 
     # ------------------------------------------------------------ fit
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineSVC:
         """Train on rows X with labels y, or on a stream.
 
-        Ctrl-C ends the training within a second; the model found so far is kept, and KeyboardInterrupt raised (unless
-        a `maxmargin.catch_interrupt` is around it).
+        Ctrl-C ends it within a second with KeyboardInterrupt; the model found so far is kept.
 
         Parameters
         ----------
@@ -190,8 +163,6 @@ class OnlineSVC(Classifier, CallbackSupportMixin, Estimator):
             iterated over again, `max_iter` passes. Later sparse chunks may have more features.
         y : array-like of shape (n_samples,)
             Labels, if X is an array or a matrix.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight 2 is a row given twice, weight 0 a row left out.
 
         Returns
         -------
@@ -211,14 +182,14 @@ class OnlineSVC(Classifier, CallbackSupportMixin, Estimator):
         for_arrays = not (y is None and is_stream(X))
         if sample_weight is not None and not for_arrays:
             raise ValueError("the weights of a stream come with its chunks: (X, y, sample_weight)")
-        data = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
         with catch_interrupt() as interrupt:
             problem: Any = self._shuffled(X, y, sample_weight) if for_arrays else self._streamed(X, interrupt)
             n_passes, seed = self.max_iter or 1, 0
             if for_arrays:
                 some = min(max(_FEWEST_PASSES, math.ceil(_STEPS / len(problem.chosen))), _MOST_PASSES)
                 n_passes, seed = self.max_iter or some, seed_of(self.random_state)
-            task, looks = FitTask(self, 1, self._usable, data), [] if problem.held_out is None else [problem.held_out]
+            task = FitTask(self, 1, self._usable, X, y, sample_weight)
+            looks = [] if problem.held_out is None else [problem.held_out]
             with task.callbacks(0) as callbacks:
                 limits: dict[str, Any] = {"max_iter": n_passes, "max_time": self.max_time, "interrupt": interrupt}
                 limits |= {"callbacks": [*looks, *callbacks], "seed": seed}
@@ -230,7 +201,7 @@ class OnlineSVC(Classifier, CallbackSupportMixin, Estimator):
         """Arrays, each different row once."""
         X, y = validated(self, X, y)
         check_labels(y)
-        rows, norms2 = as_rows(X, self._bias)
+        rows, norms2 = as_rows(X, bias_of(self))
         weight = check_weights(sample_weight, len(y))
         classes = observed_classes(y, weight)
         factors = class_factors(self.class_weight, classes, y, weight)
@@ -300,7 +271,6 @@ class OnlineSVC(Classifier, CallbackSupportMixin, Estimator):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             A sparse matrix may have more features than those before it.
-        y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), optional
             All classes that may occur, in the first call; any other is then refused. Without it classes are discovered.
         sample_weight : array-like of shape (n_samples,), optional
@@ -324,7 +294,7 @@ class OnlineSVC(Classifier, CallbackSupportMixin, Estimator):
         try:
             check_labels(y)
             weight = check_weights(sample_weight, len(y), may_be_zero=True)
-            rows, norms2 = as_rows(X, self._bias)
+            rows, norms2 = as_rows(X, bias_of(self))
             if learnt is None:
                 learnt = self._models(X.shape[1], None if classes is None else announced(classes))
             elif classes is not None and not np.array_equal(np.unique(classes), learnt.classes):
@@ -351,16 +321,12 @@ class OnlineSVC(Classifier, CallbackSupportMixin, Estimator):
             self.n_iter_, self.stop_reason_, self.history_ = 1, "max_iter", columns([])
         return self
 
-    @property
-    def _bias(self) -> float:
-        return float(self.intercept_scaling) if self.fit_intercept else 0.0
-
     def _solver(self) -> OnlineSGD:
         return OnlineSGD(float(self.alpha))
 
     def _models(self, n_features: int, classes: Array | None = None) -> StreamModels:
         loss, n_jobs = classifier_loss(self.loss), effective_n_jobs(self.n_jobs)
-        return StreamModels(loss, float(self.alpha), self._bias, n_features, classes, n_jobs)
+        return StreamModels(loss, float(self.alpha), bias_of(self), n_features, classes, n_jobs)
 
     def _table(self) -> ProgressTable | None:
         return ProgressTable(self.average) if self.verbose else None

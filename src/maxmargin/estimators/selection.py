@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array
-from maxmargin.estimators._base import coefficients_of
 from maxmargin.estimators._callbacks import FitTask, with_callbacks
+from maxmargin.estimators._docs import documented
 from maxmargin.estimators._folds import (
     Fold,
     Folds,
@@ -23,47 +24,38 @@ from maxmargin.estimators._folds import (
     number_of_folds,
     train_fold,
 )
-from maxmargin.estimators._parameters import progress_bar, seed_of
-from maxmargin.estimators.linear import LinearSVC
+from maxmargin.estimators._parameters import progress_bar, seed_of, share_of_time
+from maxmargin.estimators._shared_parameters import Search
+from maxmargin.estimators._stored import is_stored
+from maxmargin.estimators.linear import LinearClassifier, LinearSVC
 from maxmargin.parallel import effective_n_jobs, map_ordered
 from maxmargin.selection.paths import (
     PathInterrupted,
     Start,
     grid,
-    prepared,
-    share_of_time,
     solve_paths,
 )
 from maxmargin.selection.regularization_path import RegularizationPath
 from maxmargin.selection.scoring import scorer_for, scoring_name
 from maxmargin.solvers.interrupts import catch_interrupt
 
-_SHARED = (  # parameters of `LinearSVC` that are ours as well
-    "loss",
-    "solver",
-    "tol",
-    "max_iter",
-    "max_time",
-    "fit_intercept",
-    "intercept_scaling",
-    "class_weight",
-    "random_state",
-    "penalty",
-)
-
 _OF_THE_CHOICE = ("C_", "Cs_", "scores_", "best_score_", "best_index_", "cv_results_", "path_")
 
 
-class LinearSVCCV(LinearSVC):
+@documented
+@dataclass(eq=False, repr=False)
+class LinearSVCCV(LinearClassifier, Search):
     """Linear support vector classifier that chooses C by cross validation, with a certificate for every model.
 
     Each fold solves a path over all C, each begun where the one before has ended: it costs little more than its largest
     C alone. The model is then trained on all rows, along the path up to the chosen C.
 
+    Ctrl-C ends `fit` within a second or two: the estimator then has the best model found so far, that of a fold, chosen
+    by the scores of complete folds; before the first is complete there is none. Weights of rows count in the scores,
+    too.
+
     Parameters
     ----------
-    Cs : int or array-like of float, default=8
-        The values of C to choose from, or how many of them between 0.0001 and 1000.
     cv : int, splitter or iterable, default=None
         As in scikit-learn: an integer is a number of stratified folds. None are five, or as many as the smallest class
         has rows, at least two. Held-out rows get weight zero: nothing of X is copied for training.
@@ -78,15 +70,8 @@ class LinearSVCCV(LinearSVC):
         Relative duality gap to reach in every fold, for every C.
     max_iter : float, default=None
         Limit on passes over the data, for each fold, C and class.
-    max_time : float, default=None
-        Limit in seconds on the whole fit.
-    fit_intercept : bool, default=True
-    intercept_scaling : float, default=1.0
-    class_weight : dict, "balanced" or None, default=None
     n_jobs : int, default=None
         Threads, over folds, classes and inside passes over the data; -1: all cores. Results do not depend on it.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of solvers that visit rows in random order.
     verbose : int, default=0
         1: show a progress bar on a terminal, one over all folds, C and classes.
     penalty : {"l2", "l1"}, default="l2"
@@ -107,8 +92,6 @@ class LinearSVCCV(LinearSVC):
         split0_test_score and so on, mean_fit_time; and relative_gap, the largest that a fold was left with.
     path_ : RegularizationPath
         The models on all rows, for the C up to the chosen one. It is not saved with the model.
-    coef_, intercept_, classes_, certificate_, stop_reason_, history_, solver_, n_iter_, n_features_in_ :
-        Of the model on all rows, as in `LinearSVC`.
 
     Examples
     --------
@@ -121,89 +104,37 @@ class LinearSVCCV(LinearSVC):
     True
     """
 
-    warm_start = False
-
-    def __init__(
-        self,
-        Cs: Any = 8,
-        cv: Any = None,
-        scoring: Any = None,
-        loss: Any = "squared_hinge",
-        solver: Any = "auto",
-        tol: float = 1e-3,
-        max_iter: float | None = None,
-        max_time: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        penalty: str = "l2",
-    ):
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.loss = loss
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.penalty = penalty
+    Cs: Any = 8
+    cv: Any = None
+    scoring: Any = None
+    _: KW_ONLY
+    loss: Any = "squared_hinge"
+    penalty: str = "l2"
 
     # ------------------------------------------------------------ fit
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVCCV:
-        """Choose C by cross validation, and train on all rows with it.
-
-        Ctrl-C ends this within a second or two: KeyboardInterrupt is raised, and the estimator has the best model found
-        so far, that of a fold, chosen by the scores of complete folds. Before the first is complete there is none.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            C-ordered arrays and CSR matrices of float32 or float64 are not copied. Or a store
-            (`maxmargin.open_store`), which has its labels with it.
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight 2 is a row given twice, weight 0 a row left out, in training and in the scores.
-
-        Returns
-        -------
-        self
-        """
-        self._fit_and_warn(X, y, sample_weight)
-        return self
 
     @with_callbacks
     def _train(self, X: Any, y: Any, sample_weight: Any) -> str | None:
         """All of `fit` but its warning. Callbacks of scikit-learn see the passes of the path on all rows."""
         started = working_time()
         values, n_jobs = grid(self.Cs), effective_n_jobs(self.n_jobs)
-        template = LinearSVC(**{name: getattr(self, name) for name in _SHARED}, n_jobs=self.n_jobs)
-        X, y, problem, solver = prepared(self, template, X, y, sample_weight)
+        X, y, problem = self._unlabelled(X, y, sample_weight)
+        y = X.labels() if is_stored(X) else y
+        solver, whole = self._chosen_solver(problem), self._problems(problem, y)
+        template = LinearSVC(**self._parameters())
         template.n_features_in_ = self.n_features_in_
-        whole = self._problems(problem, y)
         cv = number_of_folds(y) if self.cv is None else self.cv
         splits = list(check_cv(cv, y, classifier=True).split(X, y))
         weights = problem.cost if sample_weight is not None or getattr(X, "has_weights", False) else None
         rows = SharedRows(X, y, weights, problem, template, scorer_for(self.scoring, len(whole.classes)))
         together = min(n_jobs, len(splits)) if "rows" in problem.accesses else 1
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
 
         def usable(states: list[Any]) -> Any:
             if len(whole) > 1:
                 return None  # the other classes' weights are not there yet
-            bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
-            return self._usable(*coefficients_of([states[0].w.copy()], self.n_features_in_, bias), whole)
+            return self._usable(*self._coefficients([states[0].w.copy()], problem), whole)
 
-        task = FitTask(self, 1, usable, {"X": X, "y": y, "metadata": metadata})
+        task = FitTask(self, 1, usable, X, y, sample_weight)
 
         n_models = (len(splits) + 1) * len(np.unique(values)) * len(whole)  # the last path may be shorter
         with catch_interrupt() as interrupt, progress_bar(self.verbose, n_models) as bars:
@@ -257,10 +188,10 @@ class LinearSVCCV(LinearSVC):
         self.path_ = RegularizationPath(up_to, whole.classes, [list(each) for each in zip(*by_class)], template)
         best = self.path_.model(-1)
         self.coef_, self.intercept_, self.classes_ = best.coef_, best.intercept_, best.classes_
-        self._keep(self.path_.results[-1])
+        self._keep_training(self.path_.results[-1])
         task.end()
-        if self.stop_reason_ not in ("converged", "callback"):
-            return self._complaint(len(y), self.path_.results[-1])
+        if not self._is_finished:
+            return self._complaint(len(y), self.path_.results[-1], self._names)
         return None if all(fold.all_converged for fold in folds) else self._complaint_of_folds()
 
     def _choose(self, values: Array, folds: list[Fold]) -> None:
@@ -296,10 +227,15 @@ class LinearSVCCV(LinearSVC):
 
     # ------------------------------------------------------------ use
 
+    def _parameters(self) -> dict[str, Any]:
+        """Those of the models that are chosen from."""
+        search = [field.name for field in fields(Search)]
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in search}
+
     def to_linear_svc(self) -> LinearSVC:
         """The chosen model, as a fitted `LinearSVC`."""
         check_is_fitted(self, "coef_")
-        model = LinearSVC(C=self.C_, **{name: getattr(self, name) for name in _SHARED}, n_jobs=self.n_jobs)
+        model = LinearSVC(C=self.C_, **self._parameters())
         fitted = (name for name in vars(self) if name.endswith("_") and name not in _OF_THE_CHOICE)
         for name in fitted:
             setattr(model, name, getattr(self, name))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, NamedTuple, NoReturn
+import os
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -115,6 +116,18 @@ def _plain_number(value: Any) -> Any:
 
 
 # ---------------------------------------------------------------- checking
+
+
+def read_header(file: BinaryIO, what: str) -> tuple[Header, bytes, int]:
+    """The header at the beginning of a file, checked; its bytes; and where the data begin."""
+    size = os.fstat(file.fileno()).st_size
+    length = int.from_bytes(file.read(8), "little")
+    if size < 8 + length:
+        raise Refused(f"not a {what} of maxmargin, or a truncated one")
+    if length > MAX_HEADER:
+        raise Refused(f"the header takes {length} bytes; at most {MAX_HEADER} are allowed")
+    raw = file.read(length)
+    return check_header(raw, size - 8 - length), raw, 8 + length
 
 
 def check_header(header: bytes, data_size: int) -> Header:

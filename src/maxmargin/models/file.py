@@ -189,18 +189,11 @@ def read_model(path: str | os.PathLike[str], *, mmap: bool | None = None) -> Mod
 
 
 def _read(file: BinaryIO, mapped: bool | None) -> Model:
-    size = os.fstat(file.fileno()).st_size
-    length = int.from_bytes(file.read(8), "little")
-    data_start = 8 + length
-    if size < data_start:
-        raise rules.Refused("not a model file of maxmargin, or a truncated one")
-    if length > rules.MAX_HEADER:
-        raise rules.Refused(f"the header takes {length} bytes; at most {rules.MAX_HEADER} are allowed")
-    raw_header = file.read(length)
-    header = rules.check_header(raw_header, size - data_start)
+    header, raw_header, data_start = rules.read_header(file, "model file")
     if data_start % rules.ALIGNMENT:
         raise rules.Refused(f"the data begin at byte {data_start}, which is no multiple of {rules.ALIGNMENT}")
 
+    size = os.fstat(file.fileno()).st_size
     data = _load(file, size, size > MAPPED_ABOVE if mapped is None else mapped)[data_start:]
     blank = raw_header.replace(header.sha256.encode(), rules.NO_CHECKSUM.encode(), 1)
     last = header.extents.pop(rules.CLOCK, None)

@@ -54,8 +54,6 @@ def write_libsvm(path: str | os.PathLike[str], estimator: Any) -> None:
     ------
     ValueError
         If the model cannot be put in LIBSVM's terms.
-    OSError
-        If the file cannot be written.
 
     Examples
     --------
@@ -159,8 +157,6 @@ def read_libsvm(path: str | os.PathLike[str]) -> LibsvmModel:
     ------
     ModelFileError
         If the file is not such a model, with the line where it goes wrong.
-    OSError
-        If the file cannot be read.
     """
     with open(path, "rb") as file:
         text = file.read()

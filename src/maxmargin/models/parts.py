@@ -127,14 +127,8 @@ def read_layout(path: str | os.PathLike[str]) -> Layout:
 
 
 def _layout(file: BinaryIO) -> Layout:
+    header, _, start = rules.read_header(file, "file")
     size = os.fstat(file.fileno()).st_size
-    length = int.from_bytes(file.read(8), "little")
-    start = 8 + length
-    if size < start:
-        raise rules.Refused("not a file of maxmargin, or a truncated one")
-    if length > rules.MAX_HEADER:
-        raise rules.Refused(f"the header takes {length} bytes; at most {rules.MAX_HEADER} are allowed")
-    header = rules.check_header(file.read(length), size - start)
     extents = {name: Extent(e.dtype, tuple(e.shape), start + e.begin) for name, e in header.extents.items()}
     return Layout(header.kind, header.info, header.sha256, size, extents)
 

@@ -21,7 +21,6 @@ The module is not called `path`: `maxmargin.path` is the function.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,8 +29,7 @@ import numpy as np
 
 from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array
-from maxmargin.data.source import Source
-from maxmargin.parallel import effective_n_jobs
+from maxmargin.estimators._parameters import seed_of, share_of_time
 from maxmargin.problem import Problem
 from maxmargin.selection.regularization_path import RegularizationPath
 from maxmargin.solvers import solve
@@ -41,9 +39,6 @@ from maxmargin.solvers.schedule import Schedule
 
 if TYPE_CHECKING:
     from maxmargin.callbacks import ProgressBar
-    from maxmargin.estimators.linear import LinearSVC
-
-_LEAST_SECONDS = 1e-9  # where no time is left: the start of each C still gets its certificate
 
 
 class PathInterrupted(Exception):
@@ -134,10 +129,7 @@ def solve_path(
     found: list[Result] = []
     last: Result | None = None
     for k, C in enumerate(values):
-        limit = None
-        if max_time is not None:
-            left = started + max_time - working_time()
-            limit = max(left / (len(values) - k), _LEAST_SECONDS)
+        limit = share_of_time(started, max_time, len(values) - k)
         start = start if last is None else _carried(last, C / values[k - 1])
         at_C = problem.with_labels(problem.y, C * problem.cost)
         last = solve(at_C, solver, tol=tol, max_time=limit, start=start, callbacks=[*bars, *callbacks], **options)
@@ -177,16 +169,6 @@ def solve_paths(
     return schedule.map(one)
 
 
-def share_of_time(started: float, max_time: float | None, n_left: int, at_once: int) -> float | None:
-    """Seconds for the next of `n_left` pieces of work: a fair share of what is left."""
-    if max_time is None:
-        return None
-    return max(started + max_time - working_time(), _LEAST_SECONDS) / math.ceil(n_left / at_once)
-
-
-# ---------------------------------------------------------------- what a path is
-
-
 # ---------------------------------------------------------------- the function
 
 
@@ -195,19 +177,9 @@ def path(
     y: Any = None,
     Cs: Any = 8,
     *,
-    loss: Any = "squared_hinge",
-    solver: Any = "auto",
-    tol: float = 1e-3,
     sample_weight: Any = None,
-    class_weight: Any = None,
-    fit_intercept: bool = True,
-    intercept_scaling: float = 1.0,
-    penalty: str = "l2",
-    max_iter: float | None = None,
-    max_time: float | None = None,
-    n_jobs: int | None = None,
     callbacks: Iterable[Callback] = (),
-    random_state: Any = None,
+    **parameters: Any,
 ) -> RegularizationPath:
     """Solve a classification for a grid of C, each to a certified gap, for about the price of the largest alone.
 
@@ -220,24 +192,14 @@ def path(
         Labels of any kind. More than two classes are told apart one against the rest.
     Cs : array-like of float or int, default=8
         The values of C, in any order, or how many of them between 0.0001 and 1000.
-    loss : str or loss object, default="squared_hinge"
-    solver : str or Solver, default="auto"
-        Cutting-plane solvers, such as "ocas", share their planes over all C, which pays for the hinge loss and many
-        more rows than features; every other solver begins at the solution of the C before.
-    tol : float, default=1e-3
-        Relative duality gap to reach for every C.
     sample_weight : array-like of shape (n_samples,), optional
-    class_weight : dict, "balanced" or None, default=None
-    fit_intercept, intercept_scaling, penalty, random_state :
-        As in `LinearSVC`.
-    max_iter : float, optional
-        Limit on passes over the data, for each C and class.
-    max_time : float, optional
-        Limit in seconds on all of it. What was found by then is returned, with its certificates; see `stop_reason`.
-    n_jobs : int, optional
-        Threads, over classes and inside passes over the data. Results do not depend on it.
     callbacks : iterable of callable
         Called with a `Progress` after every update; one that returns True ends the run of that C.
+    **parameters
+        Of `LinearSVC`, but for `C`, `warm_start` and `multi_class`: `loss`, `solver`, `tol`, `class_weight` and so on.
+        Cutting-plane solvers, such as "ocas", share their planes over all C, which pays for the hinge loss and many
+        more rows than features; every other solver begins at the solution of the C before. `max_time` is for all of
+        it: what was found by then is returned, with its certificates; see `stop_reason`.
 
     Returns
     -------
@@ -258,68 +220,25 @@ def path(
     >>> results.model(2).C
     1.0
     """
-    from maxmargin.estimators._parameters import seed_of
     from maxmargin.estimators.linear import LinearSVC
 
-    values = grid(Cs)
-    template = LinearSVC(
-        loss=loss,
-        solver=solver,
-        tol=tol,
-        max_iter=max_iter,
-        max_time=max_time,
-        fit_intercept=fit_intercept,
-        intercept_scaling=intercept_scaling,
-        class_weight=class_weight,
-        n_jobs=n_jobs,
-        random_state=random_state,
-        penalty=penalty,
-    )
-    _, y, problem, chosen = prepared(template, template, X, y, sample_weight)
-    problems = template._problems(problem, y)
+    for name in ("C", "warm_start", "multi_class"):
+        if name in parameters:
+            raise TypeError(f"path has no parameter {name!r}: it solves for all C, each from the one before")
+    values, template = grid(Cs), LinearSVC(**parameters)
+    _, y, problem = template._unlabelled(X, y, sample_weight)
+    chosen, problems = template._chosen_solver(problem), template._problems(problem, y)
     with catch_interrupt() as interrupt:
         by_class = solve_paths(
             problems,
             values,
             chosen,
-            tol=tol,
+            tol=template.tol,
             n_jobs=problem.n_jobs,
-            max_iter=max_iter,
-            max_time=max_time,
+            max_iter=template.max_iter,
+            max_time=template.max_time,
             callbacks=list(callbacks),
-            seed=seed_of(random_state),
+            seed=seed_of(template.random_state),
             interrupt=interrupt,
         )
     return RegularizationPath(values, problems.classes, [list(each) for each in zip(*by_class)], template)
-
-
-def prepared(estimator: Any, template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Any:
-    """Validate as `estimator`; X and y as arrays, the problem at C = 1, without labels yet, and the solver."""
-    from maxmargin.estimators._parameters import check_numbers, solver_for, validated
-    from maxmargin.estimators._stored import is_stored, see_features, stored_data
-
-    check_numbers(template)
-    loss = template._checked_loss()
-    bias = float(template.intercept_scaling) if template.fit_intercept else 0.0
-    rows: Any
-    if is_stored(X):
-        see_features(estimator, X)
-        rows, _, sample_weight = stored_data(X, y, sample_weight, bias, effective_n_jobs(template.n_jobs))
-        y = X.labels()
-    elif isinstance(X, Source):
-        see_features(estimator, X)
-        rows = X
-    else:
-        X, y = validated(estimator, X, y)
-        rows = X = X.tocsr() if hasattr(X, "tocsr") else X  # not every sparse format has rows to choose from
-    problem = Problem(
-        rows,
-        None,
-        1.0,
-        loss,
-        sample_weight=sample_weight,
-        bias=bias,
-        penalty=template.penalty,
-        n_jobs=effective_n_jobs(template.n_jobs),
-    )
-    return X, y, problem, solver_for(template.solver, loss, template.penalty)

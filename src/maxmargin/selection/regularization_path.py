@@ -129,13 +129,14 @@ def fitted(template: LinearSVC, C: float, classes: Array, results: list[Result])
     from sklearn.base import clone
 
     from maxmargin.estimators._base import coefficients_of
+    from maxmargin.estimators._parameters import bias_of
 
     model = clone(template).set_params(C=C)
     model.classes_ = classes
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(template, name):
             setattr(model, name, getattr(template, name))
-    bias = float(template.intercept_scaling) if template.fit_intercept else 0.0
-    model.coef_, model.intercept_ = coefficients_of([result.w for result in results], template.n_features_in_, bias)
-    model._keep(results)
+    weights = [result.w for result in results]
+    model.coef_, model.intercept_ = coefficients_of(weights, template.n_features_in_, bias_of(template))
+    model._keep_training(results)
     return model
