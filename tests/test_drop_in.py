@@ -118,10 +118,12 @@ def test_certificates_as_a_list_whatever_the_number_of_classes(two):
     three = LinearSVC().fit(X, np.argmax(X[:, :3], axis=1))
     assert three.certificates_ == three.certificate_
     assert three.certificates_ is not three.certificate_
+    assert all(ours is theirs for ours, theirs in zip(three.histories_, three.history_))
     for estimator in (LinearSVC(), LinearSVR(), StructuralSVC(), BudgetSVC(budget=5)):
         with pytest.raises(AttributeError, match="is it fitted"):
             estimator.certificates_  # noqa: B018
         assert estimator.fit(X, y).certificates_ == [estimator.certificate_]
+        assert estimator.histories_[0] is estimator.history_
     assert BudgetSVC(budget=5, refit=False).fit(X, y).certificates_ == []
 
 

@@ -21,6 +21,12 @@ def test_sklearn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
+@parametrize_with_checks([SVCCV(), SVRCV()])
+def test_sklearn_with_default_parameters(estimator, check):
+    check(estimator)
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("storage", [np.asarray, csr_matrix, coo_matrix])
 def test_same_table_as_a_grid_search_of_libsvm(classes, storage):

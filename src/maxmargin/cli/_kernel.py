@@ -9,7 +9,7 @@ from typing import Any
 from maxmargin.cli import _options as options
 from maxmargin.cli._console import UsageError, label_value
 from maxmargin.cli._estimators import class_weight_of, run_parameters
-from maxmargin.cli._report import as_list, certified, extent_of, listed, size
+from maxmargin.cli._report import certified, extent_of, listed, size
 
 _KERNELS = {"0": "linear", "1": "poly", "2": "rbf", "3": "sigmoid"}
 _TYPES = {"0": "SVC", "2": "OneClassSVM", "3": "SVR"}  # LIBSVM's numbers, option -s
@@ -149,7 +149,7 @@ def describe(estimator: Any, X: Any) -> dict[str, Any]:
         "tol": estimator.tol,
         "stop_reason": estimator.stop_reason_,
         **certified(estimator),
-        "passes": max(float(each["passes"][-1]) for each in as_list(estimator.history_)),
+        "passes": max(float(each["passes"][-1]) for each in estimator.histories_),
     }
 
 

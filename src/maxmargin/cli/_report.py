@@ -21,7 +21,7 @@ def describe(estimator: LinearEstimator, X: Any) -> dict[str, Any]:
     """
     from maxmargin import losses
 
-    certificates, histories = as_list(estimator.certificate_), as_list(estimator.history_)
+    certificates, histories = estimator.certificates_, estimator.histories_
     loss, classes = losses.get(getattr(estimator, "loss", "hinge")), getattr(estimator, "classes_", None)
     report = {
         **extent_of(X),
@@ -64,19 +64,14 @@ def extent_of(X: Any) -> dict[str, int]:
 
 def certified(estimator: LinearEstimator) -> dict[str, float]:
     """The bounds on the optimum: with more than two classes their sums, and the worst relative gap."""
-    certificates = as_list(estimator.certificate_)
-    if estimator.certificate_ is None:
+    certificates = estimator.certificates_
+    if not certificates:
         return {"primal": math.nan, "dual": math.nan, "relative_gap": math.nan}
     return {
         "primal": sum(each.primal for each in certificates),
         "dual": sum(each.dual for each in certificates),
         "relative_gap": max(each.relative_gap for each in certificates),
     }
-
-
-def as_list(content: Any) -> list[Any]:
-    """What an estimator has one of for two classes, and a list of for more."""
-    return content if isinstance(content, list) else [content]
 
 
 def in_words(report: dict[str, Any]) -> dict[str, str]:

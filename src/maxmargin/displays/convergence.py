@@ -77,7 +77,7 @@ class ConvergenceDisplay:
             check_is_fitted(fit, "history_")
         tols = {fit.tol for fit in fits.values()}
         tol = tols.pop() if len(tols) == 1 else 0.0
-        return cls({name: _as_list(fit.history_) for name, fit in fits.items()}, tol=tol or None).plot(**kwargs)
+        return cls({name: fit.histories_ for name, fit in fits.items()}, tol=tol or None).plot(**kwargs)
 
     @classmethod
     def from_result(cls, result: Any, *, name: Any = None, **kwargs: Any) -> ConvergenceDisplay:
@@ -94,7 +94,7 @@ class ConvergenceDisplay:
         ConvergenceDisplay
         """
         results = named(result, name, lambda each: each.solver.name)
-        return cls({name: _as_list(each.history) for name, each in results.items()}).plot(**kwargs)
+        return cls({name: [each.history] for name, each in results.items()}).plot(**kwargs)
 
     def plot(self, ax: Any = None, *, x: str = "seconds", y: str = "relative_gap", **kwargs: Any) -> ConvergenceDisplay:
         """Draw.
@@ -134,7 +134,3 @@ class ConvergenceDisplay:
         if len(self.ax_.get_legend_handles_labels()[1]) > 1:
             self.ax_.legend(frameon=False, fontsize="small")
         return self
-
-
-def _as_list(histories: Any) -> list[dict[str, Any]]:
-    return histories if isinstance(histories, list) else [histories]

@@ -184,8 +184,7 @@ class BudgetMachine(LibsvmExport, Estimator):
         passes = f"BudgetSVC stopped after {self.history_['passes'][-1]:.2f} of {self.max_iter:g} passes"
         if self.stop_reason_ == "interrupted":
             return f"{passes}: it was interrupted, and the model found so far is kept. Fit again to finish it."
-        worst = self.certificate_ if isinstance(self.certificate_, list) else [self.certificate_]
-        gap = max((c.relative_gap for c in worst if c is not None), default=math.inf)
+        gap = max((certificate.relative_gap for certificate in self.certificates_), default=math.inf)
         reached = f" and at a relative gap of {gap:.1e} of its coefficients, not tol={self.tol:g}" if self.refit else ""
         what = "max_time" if self.stop_reason_ == "max_time" else "tol"
         return f"{passes}{reached}. Raise {what}, or take a smaller budget."

@@ -57,12 +57,18 @@ class Estimator(CallbackSupportMixin, BaseEstimator, Limits):
 
         Empty where nothing was certified. `certificate_` is the only one itself if there are two classes.
         """
-        if "certificate_" not in vars(self):
-            raise AttributeError(f"this {type(self).__name__} instance has no certificates; is it fitted?")
-        certificate = vars(self)["certificate_"]
-        if isinstance(certificate, list):
-            return list(certificate)
-        return [] if certificate is None else [certificate]
+        return self._of_each("certificate_")
+
+    @property
+    def histories_(self) -> list[dict[str, Array]]:
+        """The histories as a list, one for each binary problem; `history_` is the only one itself."""
+        return self._of_each("history_")
+
+    def _of_each(self, name: str) -> list[Any]:
+        if name not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} instance has no {name}; is it fitted?")
+        found = vars(self)[name]
+        return list(found) if isinstance(found, list) else [] if found is None else [found]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a safe file that ``maxmargin.load`` reads.

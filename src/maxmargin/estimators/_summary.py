@@ -61,11 +61,6 @@ def summarize(estimator: Any) -> Summary:
     return Summary(" ".join(repr(estimator).split()), facts)
 
 
-def as_list(content: Any) -> list[Any]:
-    """What an estimator has one of for two classes, and a list of for more."""
-    return content if isinstance(content, list) else [content]
-
-
 def _size(estimator: Any) -> dict[str, str]:
     facts = {}
     classes = getattr(estimator, "classes_", None)
@@ -84,7 +79,7 @@ def _size(estimator: Any) -> dict[str, str]:
 
 def _solver(estimator: Any) -> dict[str, str]:
     solver = getattr(estimator, "solver_", None)
-    histories = [each for each in as_list(getattr(estimator, "history_", None)) if each and len(each["passes"])]
+    histories = [each for each in getattr(estimator, "histories_", []) if len(each["passes"])]
     facts = {} if solver is None else {"solver": str(getattr(solver, "name", solver))}
     if histories:
         passes = max(float(each["passes"][-1]) for each in histories)
@@ -97,7 +92,7 @@ def _solver(estimator: Any) -> dict[str, str]:
 
 
 def _certificate(estimator: Any) -> dict[str, str]:
-    certificates = [each for each in as_list(getattr(estimator, "certificate_", None)) if each is not None]
+    certificates = getattr(estimator, "certificates_", [])
     if not certificates:
         return {"certificate": "none"}
     worst = max(certificates, key=lambda each: each.relative_gap)

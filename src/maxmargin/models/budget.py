@@ -14,10 +14,8 @@ from maxmargin.models.contents import Expansion, kernel_parts
 
 def tree_of(estimator: Any) -> dict[str, Any]:
     """What is particular to a fitted `BudgetSVC`."""
-    state, certificates = estimator._state, estimator.certificate_
-    size = state.counters.size
-    if certificates is not None:
-        certificates = np.array(certificates if isinstance(certificates, list) else [certificates])
+    state, size = estimator._state, estimator._state.counters.size
+    certificates = None if estimator.certificate_ is None else np.array(estimator.certificates_)
     return {
         "kernel": estimator.kernel_,
         "support_vectors": np.ascontiguousarray(estimator.support_vectors_),

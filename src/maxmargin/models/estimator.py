@@ -95,8 +95,8 @@ def _linear(estimator: Any) -> dict[str, Any]:
             "stop_reason": estimator.stop_reason_,
             "n_iter": int(estimator.n_iter_),
             "solver": estimator.solver_,
-            "certificates": np.array(_as_list(estimator.certificate_)),
-            "history": contents.pack_histories(_as_list(estimator.history_)),
+            "certificates": np.array(estimator.certificates_),
+            "history": contents.pack_histories(estimator.histories_),
         }
     if hasattr(estimator, "cv_results_"):
         columns = estimator.cv_results_.items()
@@ -205,7 +205,3 @@ def _restore_selection(estimator: Any, selection: dict[str, Any]) -> None:
     estimator.cv_results_, estimator.scores_, estimator.Cs_ = table, scores, values
     estimator.C_, estimator.best_index_ = float(selection["C"]), int(chosen[0])
     estimator.best_score_ = float(table["mean_test_score"][chosen[0]])
-
-
-def _as_list(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [content]

@@ -40,14 +40,12 @@ def tree_of(estimator: Any) -> dict[str, Any]:
         if estimator.is_one_vs_one:
             tree["n_support"] = estimator.n_support_
     if hasattr(estimator, "certificate_"):  # a model that LIBSVM has trained has none
-        many = estimator.certificate_ if isinstance(estimator.certificate_, list) else [estimator.certificate_]
-        histories = estimator.history_ if isinstance(estimator.history_, list) else [estimator.history_]
         tree["training"] = {
             "stop_reason": estimator.stop_reason_,
             "n_iter": np.atleast_1d(estimator.n_iter_),
             "solver": estimator.solver_,
-            "certificates": np.array([[*c, getattr(c, "scale", 0.0)] for c in many]),
-            "history": contents.pack_histories(histories),
+            "certificates": np.array([[*c, getattr(c, "scale", 0.0)] for c in estimator.certificates_]),
+            "history": contents.pack_histories(estimator.histories_),
         }
     return tree
 

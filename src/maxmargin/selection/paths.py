@@ -228,17 +228,8 @@ def path(
     values, template = grid(Cs), LinearSVC(**parameters)
     _, y, problem = template._unlabelled(X, y, sample_weight)
     chosen, problems = template._chosen_solver(problem), template._problems(problem, y)
+    options: dict[str, Any] = {name: getattr(template, name) for name in ("tol", "max_iter", "max_time")}
+    options |= {"n_jobs": problem.n_jobs, "callbacks": list(callbacks), "seed": seed_of(template.random_state)}
     with catch_interrupt() as interrupt:
-        by_class = solve_paths(
-            problems,
-            values,
-            chosen,
-            tol=template.tol,
-            n_jobs=problem.n_jobs,
-            max_iter=template.max_iter,
-            max_time=template.max_time,
-            callbacks=list(callbacks),
-            seed=seed_of(template.random_state),
-            interrupt=interrupt,
-        )
+        by_class = solve_paths(problems, values, chosen, interrupt=interrupt, **options)
     return RegularizationPath(values, problems.classes, [list(each) for each in zip(*by_class)], template)
