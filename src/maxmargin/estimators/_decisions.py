@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin import kernels
 from maxmargin.data.rows import Array, Rows, as_rows, matvec
 from maxmargin.kernels.expansion import Expansion
-from maxmargin.models.pairs import pair_outputs
+from maxmargin.models.pairs import of_classes, outputs_from
 
 
 class Decisions:
@@ -32,46 +32,37 @@ class Decisions:
         self._prepare(estimator)
         if self.coef is not None:
             return np.stack([matvec(rows, w, n_jobs) for w in self.coef], axis=1)
-        each = [part.outputs(rows, n_jobs) for part in self.parts]
-        return each[0] if len(each) == 1 else pair_outputs(each)
+        return outputs_from([part.outputs(rows, n_jobs) for part in self.parts])
 
     def _prepare(self, estimator: Any) -> None:
         now = (estimator.dual_coef_, estimator.support_vectors_, estimator.kernel_)
         if len(self.made_for) == 3 and all(a is b for a, b in zip(now, self.made_for)):
             return
-        coefficients = as_array(estimator.dual_coef_)
+        coefficients, vectors = as_array(estimator.dual_coef_), estimator.support_vectors_
         self.coef, self.parts = None, []
         if isinstance(estimator.kernel_, kernels.Linear):
             self.coef = np.ascontiguousarray(as_array(estimator.coef_), np.float64)
-        elif estimator.is_one_vs_one:
-            ends = np.cumsum(estimator.n_support_)
-            for begin, end in zip(ends - estimator.n_support_, ends):
-                rows = as_rows(estimator.support_vectors_[begin:end])[0]
-                self.parts.append(Expansion(estimator.kernel_, rows, coefficients[:, begin:end]))
         else:
-            self.parts.append(Expansion(estimator.kernel_, as_rows(estimator.support_vectors_)[0], coefficients))
+            for place in places_of(estimator):
+                self.parts.append(Expansion(estimator.kernel_, as_rows(vectors[place])[0], coefficients[:, place]))
         self.made_for = now
 
 
-def pair_sums(values: Array, coefficients: Array, n_support: Array, is_one_vs_one: bool) -> Array:
-    """Decisions from given kernel values with the support vectors."""
-    if not is_one_vs_one:
-        return values @ coefficients.T
-    ends = np.cumsum(n_support)
-    return pair_outputs([values[:, e - n : e] @ coefficients[:, e - n : e].T for e, n in zip(ends, n_support)])
+def places_of(estimator: Any) -> list[slice]:
+    """The support vectors of each class if these meet in pairs, else of all."""
+    n_support = estimator.n_support_ if estimator.is_one_vs_one else None
+    return of_classes(n_support, estimator.dual_coef_.shape[1])
 
 
-def one_vs_one_coef(coefficients: Array, vectors: Any, n_support: Array) -> Any:
+def one_vs_one_coef(estimator: Any) -> Any:
     """Weights of the features for each pair of classes of linear machines."""
-    ends = np.cumsum(n_support)
-    of_classes = [(coefficients[:, e - n : e], vectors[e - n : e]) for e, n in zip(ends, n_support)]
-    pairs = itertools.combinations(range(len(of_classes)), 2)
+    coefficients, vectors, places = as_array(estimator.dual_coef_), estimator.support_vectors_, places_of(estimator)
 
     def weights(i: int, j: int) -> Array:
-        (of_i, vectors_i), (of_j, vectors_j) = of_classes[i], of_classes[j]
-        return of_i[j - 1] @ vectors_i + of_j[i] @ vectors_j
+        of_i, of_j = coefficients[j - 1, places[i]], coefficients[i, places[j]]
+        return of_i @ vectors[places[i]] + of_j @ vectors[places[j]]
 
-    return np.stack([weights(i, j) for i, j in pairs])
+    return np.stack([weights(i, j) for i, j in itertools.combinations(range(len(places)), 2)])
 
 
 def as_array(matrix: Any) -> Array:

@@ -16,7 +16,7 @@ from maxmargin._code_cache import working_time
 from maxmargin.data.outputs import checked_rows
 from maxmargin.data.rows import Array, as_rows
 from maxmargin.estimators._callbacks import FitTask, with_callbacks
-from maxmargin.estimators._decisions import Decisions, as_array, pair_sums
+from maxmargin.estimators._decisions import Decisions, as_array, places_of
 from maxmargin.estimators._docs import documented
 from maxmargin.estimators._estimator import LibsvmExport
 from maxmargin.estimators._parameters import ROWS
@@ -24,6 +24,7 @@ from maxmargin.estimators._shared_parameters import KernelFunction, Seeded, Solv
 from maxmargin.estimators._training import CertifiedEstimator
 from maxmargin.kernels.scale import gamma_for
 from maxmargin.losses import Loss
+from maxmargin.models.pairs import given_outputs
 from maxmargin.parallel import effective_n_jobs, map_ordered
 from maxmargin.problem import check_weights
 from maxmargin.problem.kernel_problem import KernelProblem
@@ -288,7 +289,7 @@ class KernelMachine(Seeded, LibsvmExport, CertifiedEstimator, SolverChoice, Kern
 
     def _given_outputs(self, values: Array) -> Array:
         """From kernel values with the support vectors."""
-        return pair_sums(values, as_array(self.dual_coef_), self.n_support_, self.is_one_vs_one) + self.intercept_
+        return given_outputs(values, as_array(self.dual_coef_), places_of(self)) + self.intercept_
 
     @property
     def coef_(self) -> Any:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from maxmargin.data.rows import Array
 from maxmargin.estimators import _probability as probability
-from maxmargin.estimators._decisions import as_array, one_vs_one_coef
+from maxmargin.estimators._decisions import one_vs_one_coef
 from maxmargin.estimators._docs import documented
 from maxmargin.estimators._estimator import Classifier
 from maxmargin.estimators._kernel_machine import KernelMachine, finite, loss_pair
@@ -160,7 +160,7 @@ class KernelClassifier(Classifier, KernelMachine):
     def _linear_weights(self) -> Any:
         if not self.is_one_vs_one:
             return super()._linear_weights()
-        coef = one_vs_one_coef(as_array(self.dual_coef_), self.support_vectors_, self.n_support_)
+        coef = one_vs_one_coef(self)
         return type(self.dual_coef_)(coef) if hasattr(self.dual_coef_, "toarray") else coef
 
     def _decisions_of(self, outputs: Array) -> Array:

@@ -11,10 +11,23 @@ Array = np.ndarray
 ON_THE_BORDER = 1e-12  # of the sum of coefficients: decisions of a one-class machine that may have either sign
 
 
-def pair_outputs(of_classes: list[Array]) -> Array:
-    """Decisions of all pairs of classes from what the support vectors of each class contribute."""
-    pairs = itertools.combinations(range(len(of_classes)), 2)
-    return np.stack([of_classes[i][:, j - 1] + of_classes[j][:, i] for i, j in pairs], axis=1)
+def of_classes(n_support: Array | None, n: int) -> list[slice]:
+    """The places of the support vectors of each class; if classes do not meet in pairs, those of all."""
+    ends = [n] if n_support is None else np.cumsum(n_support).tolist()
+    return [slice(begin, end) for begin, end in itertools.pairwise([0, *ends])]
+
+
+def given_outputs(values: Array, coefficients: Array, places: list[slice]) -> Array:
+    """Decisions from given kernel values with the support vectors, which lie at these places."""
+    return outputs_from([values[:, place] @ coefficients[:, place].T for place in places])
+
+
+def outputs_from(each: list[Array]) -> Array:
+    """Decisions from what the support vectors of each class contribute; of a single part they are its own."""
+    if len(each) == 1:
+        return each[0]
+    pairs = itertools.combinations(range(len(each)), 2)
+    return np.stack([each[i][:, j - 1] + each[j][:, i] for i, j in pairs], axis=1)
 
 
 def votes(outputs: Array, n_classes: int) -> Array:

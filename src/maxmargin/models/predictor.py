@@ -15,7 +15,7 @@ from maxmargin.data.outputs import decided, linear_outputs
 from maxmargin.models import contents
 from maxmargin.models.contents import Content
 from maxmargin.models.file import ModelFileError
-from maxmargin.models.pairs import ON_THE_BORDER, pair_outputs, votes, votes_and_margins
+from maxmargin.models.pairs import ON_THE_BORDER, given_outputs, of_classes, outputs_from, votes, votes_and_margins
 
 
 class Predictor:
@@ -138,31 +138,26 @@ class Machine:
         from maxmargin.data.rows import as_rows
         from maxmargin.kernels.expansion import Expansion
 
-        ends = np.array([parts.vectors.shape[0]]) if parts.n_support is None else np.cumsum(parts.n_support)
-        groups = [slice(begin, end) for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist())]
-        self.parts = [Expansion(parts.kernel, as_rows(parts.vectors[g])[0], parts.coefficients[:, g]) for g in groups]
+        places = of_classes(parts.n_support, parts.vectors.shape[0])
+        self.parts = [Expansion(parts.kernel, as_rows(parts.vectors[p])[0], parts.coefficients[:, p]) for p in places]
 
     def outputs(self, rows: Any) -> np.ndarray:
         """Values without intercepts."""
-        each = [part.outputs(rows) for part in self.parts]
-        return each[0] if len(each) == 1 else pair_outputs(each)
+        return outputs_from([part.outputs(rows) for part in self.parts])
 
 
 class GivenMachine(Machine):
     """The same of kernel values that are given: rows have them with all rows of the training."""
 
     def __init__(self, parts: contents.Expansion, support: np.ndarray):
-        ends = np.array([len(support)]) if parts.n_support is None else np.cumsum(parts.n_support)
-        groups = [slice(begin, end) for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist())]
-        self.places = [(support[g], parts.coefficients[:, g]) for g in groups]
+        self.support, self.coefficients = support, parts.coefficients
+        self.places = of_classes(parts.n_support, len(support))
 
     def outputs(self, rows: Any) -> np.ndarray:
         """Values without intercepts."""
         from maxmargin.data.rows import as_dense
 
-        values = as_dense(rows)
-        each = [values[:, support] @ coefficients.T for support, coefficients in self.places]
-        return each[0] if len(each) == 1 else pair_outputs(each)
+        return given_outputs(as_dense(rows)[:, self.support], self.coefficients, self.places)
 
 
 def open_model(path: str | os.PathLike[str]) -> Predictor:
