@@ -15,7 +15,7 @@ from maxmargin.data.rows import Array
 from maxmargin.data.source import Source
 from maxmargin.estimators._callbacks import FitTask, with_callbacks
 from maxmargin.estimators._docs import documented
-from maxmargin.estimators._parameters import bias_of, check_numbers, seed_of, solver_for, validated
+from maxmargin.estimators._parameters import bias_of, check_numbers, solver_for, validated
 from maxmargin.estimators._stored import is_stored, see_features, stored_data
 from maxmargin.estimators._training import CertifiedEstimator
 from maxmargin.losses import Loss
@@ -99,11 +99,13 @@ class LinearEstimator(CertifiedEstimator):
         task.end()
         return None if self._is_finished else self._complaint(len(y), results, self._names)
 
+    def _check_parameters(self) -> None:
+        check_numbers(self, "intercept_scaling", *(["C"] if hasattr(self, "C") else []))
+
     def _unlabelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Problem]:
         """X and y, checked like all parameters, and the rows with their costs as a problem without labels."""
-        check_numbers(self)
+        self._check_parameters()
         loss, bias, n_jobs = self._checked_loss(), bias_of(self), effective_n_jobs(self.n_jobs)
-        seed_of(self.random_state)
         rows: Any
         if is_stored(X):
             see_features(self, X)

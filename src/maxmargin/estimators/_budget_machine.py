@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from maxmargin.estimators._budget_size import DEFAULT_TIME, SHARE_OF_PASSES, Tri
 from maxmargin.estimators._budget_store import StoredRows
 from maxmargin.estimators._callbacks import FitTask
 from maxmargin.estimators._estimator import Estimator, LibsvmExport
-from maxmargin.estimators._parameters import SEVERITY, progress_bar, seed_of
+from maxmargin.estimators._parameters import SEVERITY, check_numbers, progress_bar, seed_of
 from maxmargin.kernels import Kernel
 from maxmargin.kernels.scale import gamma_for
 from maxmargin.parallel import effective_n_jobs
@@ -33,22 +33,14 @@ class BudgetMachine(LibsvmExport, Estimator):
     """Base of `BudgetSVC`, which has the parameters: the parts of its `fit` and `partial_fit`."""
 
     def _check_parameters(self) -> None:
-        for name in ("C", "max_iter", "max_time", "tol", "coef0"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) and not (value is None and name == "max_time"):
-                raise ValueError(f"{name} must be a number, got {value!r}")
+        check_numbers(self, "C", "coef0")
+        if self.max_iter is None:
+            raise ValueError("max_iter must be a number of passes, got None")
         is_auto = isinstance(self.budget, str) and self.budget == "auto"
         if not is_auto and not (isinstance(self.budget, Integral) and int(self.budget) >= 2):
             raise ValueError(f'budget must be an integer of at least 2 or "auto", got {self.budget!r}')
         if is_auto and not self.max_iter < math.inf:
             raise ValueError(f'budget="auto" needs a finite number of passes, got max_iter={self.max_iter!r}')
-        if not self.tol >= 0.0:
-            raise ValueError(f"tol must be >= 0, got {self.tol!r}")
-        if self.max_time is not None and not self.max_time > 0.0:
-            raise ValueError(f"max_time must be positive or None, got {self.max_time!r}")
-        effective_n_jobs(self.n_jobs)
-        if not isinstance(self.random_state, (np.random.Generator, np.random.RandomState)):
-            seed_of(self.random_state)  # of a generator, asking would draw a number
 
     def _kernel_function(self, rows: Any, weight: Array) -> Kernel:
         """The kernel object, with its gamma as a number."""

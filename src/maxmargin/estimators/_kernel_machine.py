@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from maxmargin.estimators._callbacks import FitTask, with_callbacks
 from maxmargin.estimators._decisions import Decisions, as_array, places_of
 from maxmargin.estimators._docs import documented
 from maxmargin.estimators._estimator import LibsvmExport
-from maxmargin.estimators._parameters import ROWS
+from maxmargin.estimators._parameters import ROWS, check_numbers
 from maxmargin.estimators._shared_parameters import KernelFunction, Seeded, SolverChoice
 from maxmargin.estimators._training import CertifiedEstimator
 from maxmargin.kernels.scale import gamma_for
@@ -164,19 +163,11 @@ class KernelMachine(Seeded, LibsvmExport, CertifiedEstimator, SolverChoice, Kern
         return self._complaint(len(X), results, names)
 
     def _check_parameters(self) -> None:
-        for name in ("C", "tol", "coef0", "epsilon", "nu", "cache_size", "max_iter", "max_time"):
-            value = getattr(self, name, 0.0)
-            if not (isinstance(value, Real) and not math.isnan(value)) and not (value is None and name[:4] == "max_"):
-                raise ValueError(f"{name} must be a number, got {value!r}")
+        check_numbers(self, *(name for name in ("C", "coef0", "epsilon", "nu", "cache_size") if hasattr(self, name)))
         if not self.cache_size > 0.0:
             raise ValueError(f"cache_size must be positive, got {self.cache_size!r}")
-        if self.max_iter is not None and self.max_iter != -1 and not self.max_iter > 0:
+        if self._max_passes is not None and not self._max_passes > 0:
             raise ValueError(f"max_iter must be positive, or -1 or None for no limit, got {self.max_iter!r}")
-        if self.max_time is not None and not self.max_time > 0.0:
-            raise ValueError(f"max_time must be positive or None, got {self.max_time!r}")
-        if not self.tol >= 0.0:
-            raise ValueError(f"tol must be >= 0, got {self.tol!r}")
-        effective_n_jobs(self.n_jobs)
 
     def _chosen_solver(self) -> str | Solver:
         """The solver, or "auto"; one with a parameter `shrinking` gets the estimator's."""

@@ -16,6 +16,7 @@ from maxmargin._code_cache import working_time
 from maxmargin.data.indices import check_same_base, index_base
 from maxmargin.data.sparse import check_sparse
 from maxmargin.losses import Loss
+from maxmargin.parallel import effective_n_jobs
 from maxmargin.solvers.base import Solver
 
 if TYPE_CHECKING:
@@ -70,19 +71,22 @@ def bias_of(estimator: Any) -> float:
     return float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
 
 
-def check_numbers(estimator: Any) -> None:
-    """Refuse what is no number where one is needed; the other ranges are checked where the numbers are used."""
-    for name in ("C", "tol", "intercept_scaling", "max_iter", "max_time"):
-        value = getattr(estimator, name, 1.0)  # the C of a grid are checked there
-        if not isinstance(value, Real) and not (value is None and name.startswith("max_")):
+def check_numbers(estimator: Any, *others: str) -> None:
+    """Refuse what is no number where one is needed, and what all estimators refuse; ranges of others are theirs."""
+    for name in ("tol", "max_iter", "max_time", *others):
+        value = getattr(estimator, name)
+        is_number = isinstance(value, Real) and not (name in others and math.isnan(value))
+        if not is_number and not (value is None and name.startswith("max_")):
             raise ValueError(f"{name} must be a number, got {value!r}")
-    if estimator.fit_intercept and not 0.0 < estimator.intercept_scaling < np.inf:
-        raise ValueError(f"intercept_scaling must be positive and finite, got {estimator.intercept_scaling!r}")
+    if not estimator.tol >= 0.0:
+        raise ValueError(f"tol must be >= 0, got {estimator.tol!r}")
     if estimator.max_time is not None and not estimator.max_time > 0.0:
         raise ValueError(f"max_time must be positive or None, got {estimator.max_time!r}")
-    dual = getattr(estimator, "dual", "auto")
-    if not isinstance(dual, (bool, np.bool_)) and not (isinstance(dual, str) and dual == "auto"):
-        raise ValueError(f'dual must be True, False or "auto" (it chooses nothing here), got {dual!r}')
+    if "intercept_scaling" in others and estimator.fit_intercept and not 0.0 < estimator.intercept_scaling < np.inf:
+        raise ValueError(f"intercept_scaling must be positive and finite, got {estimator.intercept_scaling!r}")
+    effective_n_jobs(estimator.n_jobs)
+    if not isinstance(estimator.random_state, (np.random.Generator, np.random.RandomState)):
+        seed_of(estimator.random_state)  # of a generator, asking would draw a number
 
 
 def classifier_loss(loss: str | Loss, penalty: str = "l2", free_intercept: bool = False) -> Loss:

@@ -16,7 +16,7 @@ from maxmargin.data.rows import Array, Dense, as_rows, n_features
 from maxmargin.data.sparse import check_sparse
 from maxmargin.data.stream import Chunk, as_chunks, is_repeatable
 from maxmargin.estimators._one_vs_rest import check_labels, observed_classes
-from maxmargin.estimators._parameters import ROWS, bias_of, classifier_loss, seed_of
+from maxmargin.estimators._parameters import ROWS, bias_of, check_numbers, classifier_loss
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem import check_weights
 from maxmargin.solvers.stochastic.online_sgd import Some
@@ -102,19 +102,11 @@ def check_settings(estimator: OnlineSVC, learnt: StreamModels) -> None:
 
 def check_parameters(estimator: OnlineSVC) -> None:
     """Refuse parameters that mean nothing."""
-    for name in ("alpha", "tol", "intercept_scaling", "validation_fraction"):
-        if not isinstance(getattr(estimator, name), Real):
-            raise ValueError(f"{name} must be a number, got {getattr(estimator, name)!r}")
+    check_numbers(estimator, "alpha", "intercept_scaling", "validation_fraction")
     if not 0.0 < estimator.alpha < np.inf:
         raise ValueError(f"alpha must be positive and finite, got {estimator.alpha!r}")
-    if estimator.fit_intercept and not 0.0 < estimator.intercept_scaling < np.inf:
-        raise ValueError(f"intercept_scaling must be positive and finite, got {estimator.intercept_scaling!r}")
-    if not estimator.tol >= 0.0:
-        raise ValueError(f"tol must be >= 0, got {estimator.tol!r}")
     if not 0.0 < estimator.validation_fraction <= 0.5:
         raise ValueError(f"validation_fraction must be above 0 and at most 0.5, got {estimator.validation_fraction!r}")
-    if estimator.max_time is not None and not (isinstance(estimator.max_time, Real) and estimator.max_time > 0):
-        raise ValueError(f"max_time must be positive or None, got {estimator.max_time!r}")
     for name in ("max_iter", "n_iter_no_change"):
         value: Any = getattr(estimator, name)
         if not (isinstance(value, Integral) and int(value) >= 1) and not (value is None and name == "max_iter"):
@@ -127,6 +119,3 @@ def check_parameters(estimator: OnlineSVC) -> None:
     ):
         raise ValueError(f'class_weight must be a dict, "balanced" or None, got {estimator.class_weight!r}')
     classifier_loss(estimator.loss)
-    effective_n_jobs(estimator.n_jobs)
-    if not isinstance(estimator.random_state, (np.random.Generator, np.random.RandomState)):
-        seed_of(estimator.random_state)  # of a generator, asking would draw a number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.data.rows import Array
@@ -100,6 +101,11 @@ class _ForOneC:
     warm_start: bool = False
     penalize_intercept: bool = True
     dual: Any = "auto"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()  # type: ignore[misc]
+        if not isinstance(self.dual, (bool, np.bool_)) and not (isinstance(self.dual, str) and self.dual == "auto"):
+            raise ValueError(f'dual must be True, False or "auto" (it chooses nothing here), got {self.dual!r}')
 
 
 @documented
