@@ -220,7 +220,7 @@ class GridOfMachines(KernelMachine, Search):
         ranked = np.where(np.isfinite(mean), mean, -np.inf)
         i, j = np.unravel_index(int(np.argmax(ranked)), mean.shape)
         self.best_index_ = int(i * len(self.gammas_) + j)
-        self.C_, self.gamma_, self.best_score_ = float(self.Cs_[i]), self.gammas_[j], float(mean[i, j])
+        self.C_, self.gamma_, self.best_score_ = float(self.Cs_[i]), self.gammas_.tolist()[j], float(mean[i, j])
         pairs = list(itertools.product(self.Cs_, self.gammas_))
         self.cv_results_ = {
             "param_C": np.array([C for C, _ in pairs]),
