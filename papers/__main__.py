@@ -1,6 +1,6 @@
 """``python -m papers``: every table and figure of the papers, and a report.
 
-    python -m papers [ocas|dual_cd|budget|survey ...] [--quick] [--out FOLDER]
+    python -m papers [ocas|dual_cd|budget|survey ...] [--quick] [--publish] [--out FOLDER]
 
 Results are kept as JSON in the folder (``papers/results`` by default), so a run that was stopped goes on where it was
 and only what changed is measured again. Beside them: a Markdown file for each paper, ``claims.md`` and
@@ -42,6 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--size", choices=SIZES, help="tiny: to see that it works; quick; full (default)")
     parser.add_argument("--minutes", type=float, help="start no measurement later than this")
     parser.add_argument("--report", action="store_true", help="measure nothing: write the report of what is known")
+    parser.add_argument(
+        "--publish", action="store_true", help="renew docs/papers_data and the tables in the papers' notes"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "papers" / "results", help="folder for results and report")
     options = parser.parse_args(arguments)
     unknown = set(options.papers) - set(PAPERS)
@@ -68,8 +71,29 @@ def main(arguments: list[str] | None = None) -> int:
     (options.out / "verdicts.json").write_text(verdicts + "\n")
     report = options.out / "report.html"
     report.write_text(page(found, size, machine.describe()))
+    if options.publish:
+        publish(options.out / "verdicts.json", ROOT)
     print(report)
     return 0
+
+
+def publish(verdicts: Path, root: Path) -> None:
+    """Take the verdicts into the site's data, and the tables recorded with them into the papers' notes."""
+    known = root / "docs" / "papers_data" / "verdicts.json"
+    old, new = (json.loads(path.read_text()) for path in (known, verdicts))
+    before = {paper["key"]: paper.get("tables", {}) for paper in old["papers"]}
+    for paper in new["papers"]:
+        notes = root / "papers" / paper["key"] / "README.md"
+        for title, table in paper["tables"].items():
+            text, shown = notes.read_text(), rows_of(before.get(paper["key"], {}).get(title, ""))
+            if shown:
+                notes.write_text(text.replace(shown, rows_of(table)))
+    known.write_text(verdicts.read_text())
+
+
+def rows_of(table: str) -> str:
+    """The lines of a Markdown table without its title and note."""
+    return "\n".join(line for line in table.splitlines() if line.startswith("|"))
 
 
 if __name__ == "__main__":

@@ -331,7 +331,21 @@ def test_tables_in_the_notes_are_those_that_were_recorded():
     for paper in json.loads((root / "docs" / "papers_data" / "verdicts.json").read_text())["papers"]:
         notes = root / "papers" / paper["key"] / "README.md"
         for title, table in paper.get("tables", {}).items():
-            lines = [line for line in table.splitlines() if line.startswith("|")]
-            assert "\n".join(lines) in notes.read_text(), title
+            assert command.rows_of(table) in notes.read_text(), title
             n_shown += 1
     assert n_shown >= 3
+
+
+def test_published_tables_replace_those_in_the_notes(tmp_path):
+    def record(number):
+        return {"papers": [{"key": "toy", "tables": {"t": f"**t**\n\n| a |\n|---|\n| {number} |\n\nA note."}}]}
+
+    (tmp_path / "docs" / "papers_data").mkdir(parents=True)
+    (tmp_path / "papers" / "toy").mkdir(parents=True)
+    known, notes = tmp_path / "docs" / "papers_data" / "verdicts.json", tmp_path / "papers" / "toy" / "README.md"
+    known.write_text(json.dumps(record(1)))
+    notes.write_text("Before.\n\n| a |\n|---|\n| 1 |\n\nAfter.\n")
+    (tmp_path / "new.json").write_text(json.dumps(record(2)))
+    command.publish(tmp_path / "new.json", tmp_path)
+    assert notes.read_text() == "Before.\n\n| a |\n|---|\n| 2 |\n\nAfter.\n"
+    assert json.loads(known.read_text()) == record(2)
