@@ -10,6 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
+sys.path.append(str(HERE.parent))  # benchmarks, which make tables of their own files
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 import generated  # noqa: E402

@@ -91,17 +91,17 @@ def test_an_auto_solver_and_a_checkpoint(tmp_path):
 @pytest.mark.parametrize(
     ("loss", "n_features", "expected"),
     [
-        ("squared_hinge", 5, "tron"),
-        ("hinge", 5, "augmented_lagrangian"),
-        ("hinge", 4000, "ocas"),
-        ("logistic", 4000, "tron"),
+        ("squared_hinge", 5, ["tron"]),
+        ("hinge", 5, ["augmented_lagrangian"]),
+        ("hinge", 4000, ["block_cd", "ocas"]),
+        ("logistic", 4000, ["tron"]),
     ],
 )
 def test_the_plan_for_rows_that_are_not_in_memory(tmp_path, loss, n_features, expected):
     X = samples.csr(np.eye(20, n_features))
     source = maxmargin.pack(X, tmp_path / "s", y=np.where(np.arange(20) % 3, 1.0, -1.0)).source()
     problem = Problem(source, np.where(np.arange(20) % 3, 1.0, -1.0), 1.0, loss)
-    assert [solver.name for solver in auto.plan(problem)] == [expected]
+    assert [solver.name for solver in auto.plan(problem)] == expected
 
 
 def test_columns_of_the_store(tmp_path):

@@ -174,6 +174,37 @@ class KernelTable(_FromText):
         return lines + _table(" ".join(["20"] * len(header)), header, rows)
 
 
+class DiskTables(_FromText):
+    """``.. disk-tables:: FILE.json``: what ``python -m benchmarks scale --out`` has written of stores."""
+
+    required_arguments = 1
+
+    def text(self) -> list[str]:
+        from benchmarks.scale_disk import table
+
+        path = Path(self.env.srcdir) / self.arguments[0]
+        self.env.note_dependency(str(path))
+        report = json.loads(path.read_text())
+        machine = report["machine"]
+        lines = [
+            f"{report['date']}, {machine['processor']}, {machine['cores']} cores, {report['threads']} threads.",
+            "",
+        ]
+        header: list[str] = []
+        rows: list[list[str]] = []
+        for line in [*table(report).splitlines(), ""]:
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if not line.startswith("|"):
+                lines += _table(" ".join(["20"] * len(header)), header, rows) if header else []
+                lines += [line, ""]
+                header, rows = [], []
+            elif not header:
+                header = cells
+            elif not line.startswith("|---"):
+                rows.append(cells)
+        return lines
+
+
 class ClaimsTables(_FromText):
     """``.. claims-tables:: FILE.json``: the verdicts of ``python -m papers``, a table for each paper."""
 
@@ -258,6 +289,7 @@ def setup(app):
     app.add_directive("solver-table", SolverTable)
     app.add_directive("benchmark-table", BenchmarkTable)
     app.add_directive("kernel-table", KernelTable)
+    app.add_directive("disk-tables", DiskTables)
     app.add_directive("claims-tables", ClaimsTables)
     app.add_directive("markdown-file", MarkdownFile)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -110,7 +110,9 @@ class StoredOneVsRest(OneVsRest):
         cost = problem.cost
         if not own == other == 1.0:
             cost = self._filled(lambda place, is_own: problem.cost[place] * np.where(is_own, own, other), label)
-        return problem.with_labels(signs, cost)
+        labelled = problem.with_labels(signs, cost)
+        problem.source.release([signs, cost], 0, problem.n_rows)  # they have been looked at
+        return labelled
 
     def _filled(self, numbers: Callable[[slice, Array], Array], label: Any) -> RowVector:
         """A vector made block by block from whether rows have a label."""

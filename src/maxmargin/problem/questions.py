@@ -24,6 +24,7 @@ from maxmargin.losses import Loss, argument, derivative, second_derivative, sign
 from maxmargin.penalties import Penalty
 from maxmargin.problem.gram import gram_effort, gram_shape, gram_step
 from maxmargin.problem.risks import Linearization, Risk, add_rows
+from maxmargin.problem.rounding import pieces
 
 _LOOKAHEAD = 4  # rows between asking for a row's cache lines and using them
 
@@ -79,7 +80,7 @@ class Questions:
     @cached_property
     def n_weighted(self) -> int:
         """Number of rows that have a cost: a pass visits so many."""
-        return int(np.count_nonzero(self.cost))
+        return sum(int(np.count_nonzero(cost)) for (cost,) in pieces(self.source, self.cost))
 
     @cached_property
     def total_cost(self) -> float:

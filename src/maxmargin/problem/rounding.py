@@ -46,16 +46,18 @@ def row_sums(problem: Any) -> RowSums:
     """The sums of a problem's rows."""
     total = np.zeros(4)
     is_margin = losses.is_margin_loss(problem.loss)
-    for cost, norms2, y in _pieces(problem.cost, problem.norms2, problem.y):
+    for cost, norms2, y in pieces(problem.source, problem.cost, problem.norms2, problem.y):
         offset = np.ones(len(cost)) if is_margin else 1.0 + np.abs(y)
         total += dot(cost, np.sqrt(norms2)), dot(cost, norms2), dot(cost, offset), dot(cost, offset**2)
     return RowSums(_longest_row(problem.source), *map(float, total))
 
 
-def _pieces(*vectors: Any) -> Iterator[tuple[Array, ...]]:
-    """Parts of vectors that may be longer than memory."""
+def pieces(source: Any, *vectors: Any) -> Iterator[tuple[Array, ...]]:
+    """Parts of vectors with an entry for each row, which may be longer than memory."""
     for begin in range(0, len(vectors[0]), _AT_ONCE):
-        yield tuple(np.asarray(vector[begin : begin + _AT_ONCE]) for vector in vectors)
+        end = min(begin + _AT_ONCE, len(vectors[0]))
+        yield tuple(np.asarray(vector[begin:end]) for vector in vectors)
+        source.release(vectors, begin, end)
 
 
 def _longest_row(source: Any) -> int:
@@ -94,8 +96,8 @@ def rounding_error(problem: Any, sums: RowSums, w: Array, risk: float, gap: floa
         in_losses = min(in_losses, math.sqrt(2.0 * L * risk * delta2) + 0.5 * L * delta2)
         moved = min(moved, math.sqrt(2.0 * L * risk * sums.length2))
     if alpha is not None:
-        pieces = _pieces(alpha, problem.norms2)
-        moved = min(moved, sum(float(dot(np.abs(a), np.sqrt(norms2))) for a, norms2 in pieces))
+        parts = pieces(problem.source, alpha, problem.norms2)
+        moved = min(moved, sum(float(dot(np.abs(a), np.sqrt(norms2))) for a, norms2 in parts))
     in_sums = _UNIT * (problem.n_rows + 8) * (risk + 0.5 * norm * norm)
     dv = _UNIT * (problem.n_rows + 2) * moved
     in_distance = dv * math.sqrt(2.0 * gap) + 0.5 * dv * dv

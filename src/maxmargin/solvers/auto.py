@@ -13,7 +13,7 @@ rows are many; second-order methods need a handful of passes there, each of whic
   gradients after it, or at once if there are twice as many and C |x|^2 is large; with fewer rows, which can nearly be
   separated, that is no help.
 * Rows that are not in memory: Newton's method for smooth losses; for others the augmented Lagrangian, or with many
-  features OCAS.
+  features OCAS, before which, of sparse rows on disk, coordinate descent by blocks is tried.
 * An intercept without penalty is beyond these: Newton's method for a smooth loss; for one with a kink the interior
   point, or with many features OCAS.
 
@@ -99,7 +99,7 @@ def _order_of_passes(problem: Problem) -> list[str]:
     if problem.has_free_intercept:
         return ["interior_point"] if n <= _SOME_FEATURES else ["ocas"]
     if n > _SOME_FEATURES:
-        return ["ocas"]
+        return ["ocas"] if problem.source.is_dense else ["block_cd", "ocas"]
     return ["augmented_lagrangian" if solvers.get("augmented_lagrangian").access in problem.accesses else "ocas"]
 
 

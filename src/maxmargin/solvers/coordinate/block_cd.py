@@ -107,16 +107,23 @@ class BlockCD(Solver):
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> BlockCDState:
         """Start at alpha = 0, or near another state: at its alpha, cut to this problem's bounds, or at one of its w."""
+        source = problem.source
         if start is None:
-            alpha, w, dual = problem.source.new_vector(np.float64), np.zeros(problem.n_weights), 0.0
-            alpha[:] = 0.0
+            alpha, w, dual = source.new_vector(np.float64), np.zeros(problem.n_weights), 0.0
+            for block in range(source.n_blocks):
+                begin, end = source.borders(block)
+                alpha[begin:end] = 0.0
+                source.release([alpha], begin, end)
         else:
             known = getattr(start, "alpha", None)
             alpha = problem.dual_point(start.w) if known is None else problem.feasible(known)
             w, dual = problem.weights(alpha), problem.dual(alpha)
-        active = problem.source.new_vector(np.bool_)
-        np.greater(problem.cost, 0.0, out=active)
-        n, sweep = problem.source.n_blocks, no_sweep(problem.n_weighted)
+        active = source.new_vector(np.bool_)
+        for block in range(source.n_blocks):
+            begin, end = source.borders(block)
+            np.greater(problem.cost[begin:end], 0.0, out=active[begin:end])
+            source.release([active, problem.cost], begin, end)
+        n, sweep = source.n_blocks, no_sweep(problem.n_weighted)
         return BlockCDState(w, alpha, active, np.arange(n), new_rng(seed), n, sweep, dual, EAGERNESS)
 
     def update(self, problem: Problem, state: BlockCDState, goal: Goal) -> BlockCDState:
