@@ -104,6 +104,16 @@ def test_the_plan_for_rows_that_are_not_in_memory(tmp_path, loss, n_features, ex
     assert [solver.name for solver in auto.plan(problem)] == expected
 
 
+def test_the_plan_depends_on_the_room_for_blocks(tmp_path):
+    X, y = samples.csr(np.eye(400, 4000)), np.where(np.arange(400) % 3, 1.0, -1.0)
+    maxmargin.pack(X, tmp_path / "s", y=y)
+    names = [
+        auto.plan(Problem(maxmargin.open_store(tmp_path / "s", memory=memory).source(), y, 1.0, "hinge"))[0].name
+        for memory in (1000, 10**6)
+    ]
+    assert names == ["ocas", "block_cd"]
+
+
 def test_columns_of_the_store(tmp_path):
     X, y = sample("dense")
     weight = np.linspace(0.0, 1.0, len(y))

@@ -13,7 +13,7 @@ rows are many; second-order methods need a handful of passes there, each of whic
   gradients after it, or at once if there are twice as many and C |x|^2 is large; with fewer rows, which can nearly be
   separated, that is no help.
 * Rows that are not in memory: Newton's method for smooth losses; for others the augmented Lagrangian, or with many
-  features OCAS, before which, of sparse rows on disk, coordinate descent by blocks is tried.
+  features OCAS, before which coordinate descent by blocks is tried if an eighth of sparse rows fits into memory.
 * An intercept without penalty is beyond these: Newton's method for a smooth loss; for one with a kink the interior
   point, or with many features OCAS.
 
@@ -53,6 +53,7 @@ _STEPS = {"augmented_lagrangian": 20.0, "tron": 4.0, "interior_point": 50.0}  # 
 _MATRICES = {"augmented_lagrangian": 2.0, "tron": 1.0, "interior_point": 25.0}  # of all rows that these build
 _CALLS = 1e5  # nanoseconds that the calls of a step take, however few the rows
 _CONJUGATE_GRADIENTS = 120.0  # passes of coordinate descent that Newton's method costs without a matrix: 30 to 300
+_ROOM = 0.125  # share of sparse rows from which on coordinate descent by blocks is quicker than OCAS
 _FAR = 0.1  # relative gap above which the dual objective tells more than the gap
 _LONG, _FEW_LOOKS = 400.0, 5  # passes and certificates before the last solver is judged
 _FALLS = 0.9  # by which, at least, gaps must fall while passes double
@@ -99,8 +100,13 @@ def _order_of_passes(problem: Problem) -> list[str]:
     if problem.has_free_intercept:
         return ["interior_point"] if n <= _SOME_FEATURES else ["ocas"]
     if n > _SOME_FEATURES:
-        return ["ocas"] if problem.source.is_dense else ["block_cd", "ocas"]
+        return ["block_cd", "ocas"] if _has_room_for_blocks(problem.source) else ["ocas"]
     return ["augmented_lagrangian" if solvers.get("augmented_lagrangian").access in problem.accesses else "ocas"]
+
+
+def _has_room_for_blocks(source: Any) -> bool:
+    """Whether enough sparse rows fit into memory at a time for coordinate descent by blocks to beat OCAS."""
+    return not source.is_dense and source.room >= _ROOM * (12.0 * source.n_stored + 8.0 * source.n_rows)
 
 
 def _order(problem: Problem) -> list[str]:
