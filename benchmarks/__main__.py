@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import argparse
 
-from . import choice, cutting_planes, exact, kernel, linear, memory, small, startup, stochastic, versions
+from . import choice, cutting_planes, exact, kernel, linear, memory, multiclass, small, startup, stochastic, versions
 
 
 def main() -> None:
     """Choose a benchmark and run it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="BENCHMARK")
-    for module in (linear, choice, cutting_planes, stochastic, kernel, exact, memory, small, startup, versions):
+    for module in (
+        linear,
+        choice,
+        cutting_planes,
+        stochastic,
+        kernel,
+        exact,
+        multiclass,
+        memory,
+        small,
+        startup,
+        versions,
+    ):
         name = module.__name__.rpartition(".")[2]
         summary = (module.__doc__ or name).splitlines()[0].partition(": ")[2]
         command = commands.add_parser(name, help=summary, description=summary)
