@@ -50,16 +50,17 @@ def _powers_of_five() -> tuple[np.ndarray, np.ndarray]:
     Rounded down, except where 5^-q may divide a 64-bit mantissa without remainder (-27 <= q < 0): there up, so that
     the exact quotient does not look slightly too small.
     """
-    high, low = [], []
+    leading = []
     for q in range(_SMALLEST_POWER, _LARGEST_POWER + 1):
-        if q >= 0:
-            power = 5**q
-            leading = (power << 128) >> power.bit_length()
-        else:
-            divisor = 5**-q
-            leading = (1 << (divisor.bit_length() + 127)) // divisor + (q >= -27)
-        high.append(leading >> 64)
-        low.append(leading & (2**64 - 1))
+        power = 5 ** abs(q)
+        n_bits = power.bit_length()
+        leading.append((power << 128) >> n_bits if q >= 0 else (1 << (n_bits + 127)) // power + (q >= -27))
+    return high_and_low(leading)
+
+
+def high_and_low(numbers: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of 128 bits as two words each."""
+    high, low = [number >> 64 for number in numbers], [number & (2**64 - 1) for number in numbers]
     return np.array(high, dtype=np.uint64), np.array(low, dtype=np.uint64)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from maxmargin._jit import compiled
 from maxmargin.data._bits import leading_zeros, multiply_wide, put_byte
-from maxmargin.data._floats import EXACT_MATH, LETTER_E, MINUS, POINT, TENS, ZERO, decimal_to_double
+from maxmargin.data._floats import EXACT_MATH, LETTER_E, MINUS, POINT, TENS, ZERO, decimal_to_double, high_and_low
 
 LONGEST_NUMBER = 24  # bytes, as in -1.2345678901234567e-300
 
@@ -34,14 +34,8 @@ _TENS_TO_STRIP = ((8, np.uint64(10**8)), (4, np.uint64(10**4)), (2, np.uint64(10
 
 def _powers_of_ten() -> tuple[np.ndarray, np.ndarray]:
     """g(k) = floor(10^-k 2^r) + 1 with r such that it has 128 bits, as high and low words (section 9.3)."""
-    high, low = [], []
-    for k in range(_FIRST_K, _LAST_K + 1):
-        power = 10 ** abs(k)
-        n_bits = power.bit_length()
-        g = ((power << 128) >> n_bits if k <= 0 else (1 << (127 + n_bits)) // power) + 1
-        high.append(g >> 64)
-        low.append(g & (2**64 - 1))
-    return np.array(high, dtype=np.uint64), np.array(low, dtype=np.uint64)
+    powers = [(k, 10 ** abs(k), (10 ** abs(k)).bit_length()) for k in range(_FIRST_K, _LAST_K + 1)]
+    return high_and_low([((p << 128) >> n if k <= 0 else (1 << (127 + n)) // p) + 1 for k, p, n in powers])
 
 
 _G_HIGH, _G_LOW = _powers_of_ten()

@@ -110,6 +110,7 @@ QUADRATIC_DUAL = tuple(tag for tag in ALL if tag in dual_form.registry)
 PIECEWISE_LINEAR_SLOPE = tuple(tag for tag in ALL if tag in pieces.registry)
 UNBOUNDED_SLOPE = tuple(tag for tag in QUADRATIC_DUAL if dual_form(tag()).upper == np.inf)
 conjugate.register(*QUADRATIC_DUAL)(functions.quadratic_conjugate)
+largest_curvature.register(*(tag for tag in QUADRATIC_DUAL if tag in SMOOTH))(functions.quadratic_curvature)
 
 
 def names() -> list[str]:

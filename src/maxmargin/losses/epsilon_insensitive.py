@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from maxmargin._jit import compiled
 from maxmargin.losses.functions import DualForm, Pieces, derivative, dual_form, of_residuals, pieces, slack, value
 
 
@@ -42,11 +43,18 @@ def _(loss):
 
 @slack.register(EpsilonInsensitive)
 def _(loss, t, alpha, cost):
-    # By symmetry let the residual be negative (alpha >= 0 at the optimum).
-    if t > 0.0:
-        t, alpha = -t, -alpha
-    excess = -t - loss.epsilon
-    wrong_side = loss.epsilon * (abs(alpha) - alpha)
+    excess, alpha, wrong_side = beyond_the_tube(loss, t, alpha)
     if excess > 0.0:
         return (cost - alpha) * excess + wrong_side
     return -alpha * excess + wrong_side
+
+
+@compiled
+def beyond_the_tube(loss, t, alpha):
+    """How far |t| exceeds epsilon, alpha, and what alpha costs if it has the wrong sign.
+
+    By symmetry the residual is taken to be negative; alpha is then not, at the optimum.
+    """
+    if t > 0.0:
+        t, alpha = -t, -alpha
+    return -t - loss.epsilon, alpha, loss.epsilon * (abs(alpha) - alpha)

@@ -136,6 +136,11 @@ def quadratic_conjugate(loss, u):
     return 0.5 * form.curvature * a * a - form.linear * a + form.epsilon * abs(a)
 
 
+def quadratic_curvature(loss):
+    """The largest curvature of a smooth loss that has a `dual_form`: the one is the other's inverse."""
+    return 1.0 / dual_form(loss).curvature
+
+
 @generic
 def slack(loss, t, alpha, cost):
     """cost (phi(t) + phi*(-alpha / cost)) + alpha t >= 0, without cancellation near zero.

@@ -8,7 +8,6 @@ from maxmargin.losses.functions import (
     derivative,
     dual_form,
     has_valid_parameters,
-    largest_curvature,
     of_margins,
     pieces,
     second_derivative,
@@ -48,11 +47,6 @@ def _(loss, t):
 @second_derivative.register(Huber)
 def _(loss, t):
     return 1.0 / loss.delta if 1.0 - loss.delta < t < 1.0 else 0.0
-
-
-@largest_curvature.register(Huber)
-def _(loss):
-    return 1.0 / loss.delta
 
 
 @pieces.register(Huber)

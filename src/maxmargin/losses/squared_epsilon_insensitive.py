@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maxmargin.losses.epsilon_insensitive import beyond_the_tube
 from maxmargin.losses.functions import (
     DualForm,
     Pieces,
     derivative,
     dual_form,
-    largest_curvature,
     of_residuals,
     pieces,
     second_derivative,
@@ -47,11 +47,6 @@ def _(loss, t):
     return 2.0 if abs(t) > loss.epsilon else 0.0
 
 
-@largest_curvature.register(SquaredEpsilonInsensitive)
-def _(loss):
-    return 2.0
-
-
 @pieces.register(SquaredEpsilonInsensitive)
 def _(loss):
     return Pieces(2.0 * loss.epsilon, 2.0, 2, (-loss.epsilon, 0.0, -2.0), (loss.epsilon, 0.0, 2.0))
@@ -64,10 +59,7 @@ def _(loss):
 
 @slack.register(SquaredEpsilonInsensitive)
 def _(loss, t, alpha, cost):
-    if t > 0.0:
-        t, alpha = -t, -alpha
-    excess = -t - loss.epsilon
-    wrong_side = loss.epsilon * (abs(alpha) - alpha)
+    excess, alpha, wrong_side = beyond_the_tube(loss, t, alpha)
     if excess > 0.0:
         return (cost * excess - 0.5 * alpha) ** 2 / cost + wrong_side
     return -alpha * excess + 0.25 * alpha * alpha / cost + wrong_side

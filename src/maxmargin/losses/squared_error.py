@@ -10,7 +10,6 @@ from maxmargin.losses.functions import (
     Pieces,
     derivative,
     dual_form,
-    largest_curvature,
     of_residuals,
     pieces,
     second_derivative,
@@ -42,11 +41,6 @@ def _(loss, t):
 
 @second_derivative.register(SquaredError)
 def _(loss, t):
-    return 2.0
-
-
-@largest_curvature.register(SquaredError)
-def _(loss):
     return 2.0
 
 

@@ -10,7 +10,6 @@ from maxmargin.losses.functions import (
     Pieces,
     derivative,
     dual_form,
-    largest_curvature,
     of_margins,
     pieces,
     second_derivative,
@@ -43,11 +42,6 @@ def _(loss, t):
 @second_derivative.register(SquaredHinge)
 def _(loss, t):
     return 2.0 if t < 1.0 else 0.0
-
-
-@largest_curvature.register(SquaredHinge)
-def _(loss):
-    return 2.0
 
 
 @pieces.register(SquaredHinge)

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin import kernels
-from maxmargin._jit import compiled, generic
-from maxmargin.data.rows import CSR, Array, Dense, matvec, n_features
+from maxmargin._jit import compiled
+from maxmargin.data.entries import are_equal
+from maxmargin.data.rows import Array, matvec, n_features
 from maxmargin.problem.kernel_problem import KernelProblem
 
 _WORTH_IT = 0.98  # of the rows, that must not be exceeded
@@ -75,32 +76,6 @@ def _link_equal(rows, target, marks, order, first, cost, before):
     """Rows with equal marks are neighbours in `order`; those that equal the first of their kind are linked to it."""
     for k in range(1, len(order)):
         i, j = order[k], first[order[k - 1]]
-        if cost[i] > 0.0 and marks[i] == marks[j] and target[i] == target[j] and _equal(rows, i, j):
+        if cost[i] > 0.0 and marks[i] == marks[j] and target[i] == target[j] and are_equal(rows, i, j):
             first[i], before[i] = j, cost[j]
             cost[j] += cost[i]
-
-
-@generic
-def _equal(rows, i, j):
-    """Whether two rows are equal."""
-    raise TypeError(f"not a row storage: {type(rows).__name__}")
-
-
-@_equal.register(Dense)
-def _(rows, i, j):
-    equal = True
-    for f in range(rows.values.shape[1]):
-        equal = equal and rows.values[i, f] == rows.values[j, f]
-    return equal
-
-
-@_equal.register(CSR)
-def _(rows, i, j):
-    size = rows.indptr[i + 1] - rows.indptr[i]
-    if size != rows.indptr[j + 1] - rows.indptr[j]:
-        return False
-    for p in range(size):
-        a, b = rows.indptr[i] + p, rows.indptr[j] + p
-        if rows.indices[a] != rows.indices[b] or rows.data[a] != rows.data[b]:
-            return False
-    return True

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import DENSE_MATH, compiled, compiled_lean, generic
+from maxmargin._jit import DENSE_MATH, compiled, compiled_lean
 from maxmargin.data.memory import InMemory
-from maxmargin.data.rows import CSR, Array, Dense, Rows, n_features, n_rows, n_stored, n_weights
+from maxmargin.data.rows import CSR, Array, Dense, Rows, add_row, n_features, n_rows, n_stored, n_weights
 from maxmargin.data.source import Block, Labels
 
 _PANEL = 128  # rows that are multiplied at once: with 500 features they fit the second-level cache
@@ -130,35 +130,12 @@ def _add_by_blas(rows: Rows, which: Array, D: Array, out: Array) -> None:
             out[:n, :n] -= products
 
 
-@generic
-def write_row(rows, i, scale, out):
-    """Write `scale` times row i to `out`."""
-    raise TypeError(f"not a row storage: {type(rows).__name__}")
-
-
-@write_row.register(Dense, fastmath=DENSE_MATH)
-def _(rows, i, scale, out):
-    n = rows.values.shape[1]
-    for j in range(n):
-        out[j] = scale * rows.values[i, j]
-    if rows.bias != 0.0:
-        out[n] = scale * rows.bias
-
-
-@write_row.register(CSR)
-def _(rows, i, scale, out):
-    out[:] = 0.0
-    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        out[np.uint64(rows.indices[p])] = scale * rows.data[p]
-    if rows.bias != 0.0:
-        out[rows.n_features] = scale * rows.bias
-
-
 @compiled_lean
 def _scale_rows(rows, which, D, scaled):
     """Write sqrt(|D_i|) x_i one below the other."""
     for k in range(len(which)):
-        write_row(rows, which[k], np.sqrt(abs(D[which[k]])), scaled[k])
+        scaled[k] = 0.0
+        add_row(rows, which[k], np.sqrt(abs(D[which[k]])), scaled[k])
 
 
 # ---------------------------------------------------------------- by stored values

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin import penalties
-from maxmargin._jit import DENSE_MATH, compiled_lean, generic
+from maxmargin._jit import compiled_lean
+from maxmargin.data.entries import entry, places
 from maxmargin.data.memory import InMemory
-from maxmargin.data.rows import CSR, Array, Dense, add_row, prefetch_row, row_dot, row_norm2, row_size
+from maxmargin.data.rows import Array, add_row, prefetch_row, row_dot, row_norm2, row_size
 from maxmargin.data.source import Block, Labels, Pass, RowVector
 from maxmargin.losses import Loss, argument, derivative, second_derivative, sign, value
 from maxmargin.penalties import Penalty
@@ -27,6 +28,8 @@ from maxmargin.problem.risks import Linearization, Risk, add_rows
 from maxmargin.problem.rounding import pieces
 
 _LOOKAHEAD = 4  # rows between asking for a row's cache lines and using them
+_FEW = 64  # rows by which it is judged what the next ones will be like
+_SHORT = 64  # values of a row that are added in the time of a wrong guess
 
 
 class Evaluation(NamedTuple):
@@ -184,9 +187,13 @@ class Questions:
 
 @compiled_lean
 def evaluate_rows(block, w, z, gradient):
-    """Write the outputs, add up the gradient, and return the sum of losses."""
+    """Write the outputs, add up the gradient, and return the sum of losses.
+
+    Rows without a slope are left out, but where short rows with and without one follow each other at random: to guess
+    wrong which it is takes the processor as long as to add nothing.
+    """
     rows, y, cost, loss = block
-    risk = 0.0
+    risk, n_sloped, is_mixed = 0.0, 0, False
     for i in range(len(z)):
         z[i] = 0.0
         if cost[i] > 0.0:
@@ -194,8 +201,11 @@ def evaluate_rows(block, w, z, gradient):
             t = argument(loss, z[i], y[i])
             risk += cost[i] * value(loss, t)
             slope = cost[i] * derivative(loss, t)
-            if slope != 0.0:
+            n_sloped += slope != 0.0
+            if is_mixed or slope != 0.0:
                 add_row(rows, i, slope * sign(loss, y[i]), gradient)
+        if i % _FEW == _FEW - 1:
+            is_mixed, n_sloped = n_sloped >= _FEW // 8 and row_size(rows, i) <= _SHORT, 0
     return risk
 
 
@@ -218,36 +228,15 @@ def _add_normal_equations(block: Block, D: Array, c: Array, matrix: Array, momen
     add_rows(block, c, moment)
 
 
-@generic
-def _add_squares(rows, i, scale, out):
-    """Add `scale` times the squares of row i to `out`."""
-    raise TypeError(f"not a row storage: {type(rows).__name__}")
-
-
-@_add_squares.register(Dense, fastmath=DENSE_MATH)
-def _(rows, i, scale, out):
-    n = rows.values.shape[1]
-    for j in range(n):
-        x = np.float64(rows.values[i, j])
-        out[j] += scale * x * x
-    if rows.bias != 0.0:
-        out[n] += scale * rows.bias * rows.bias
-
-
-@_add_squares.register(CSR)
-def _(rows, i, scale, out):
-    for p in range(rows.indptr[i], rows.indptr[i + 1]):
-        x = np.float64(rows.data[p])
-        out[rows.indices[p]] += scale * x * x
-    if rows.bias != 0.0:
-        out[rows.n_features] += scale * rows.bias * rows.bias
-
-
 @compiled_lean
 def _add_column_squares(block, out):
-    for i in range(len(block.y)):
-        if block.cost[i] > 0.0:
-            _add_squares(block.rows, i, block.cost[i], out)
+    rows, _, cost, _ = block
+    for i in range(len(cost)):
+        begin, end = places(rows, i)
+        for place in range(begin, end):
+            j, x = entry(rows, i, place)
+            out[j] += cost[i] * x * x
+        out[len(out) - 1] += cost[i] * rows.bias * rows.bias
 
 
 @compiled_lean

@@ -53,6 +53,15 @@ def prefetch_example(data, i):
     prefetch(data.norms2, i)
 
 
+@compiled_lean
+def prefetch_visit(data, vector, order, k):
+    """Start to load what visit k of a pass looks at: a row, what is known of it, and its entry of a vector."""
+    if k < len(order):
+        ahead = np.int64(order[k])
+        prefetch_example(data, ahead)
+        prefetch(vector, ahead)
+
+
 class Visits(NamedTuple):
     """The order of the rows in this pass, and how far a solver is."""
 

@@ -15,7 +15,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from maxmargin._jit import DENSE_MATH, compiled, compiled_lean, generic, prefetch
-from maxmargin.data.rows import CSR, Array, Dense, Rows, row_size
+from maxmargin.data.entries import entry, places
+from maxmargin.data.rows import CSR, Array, Dense, Rows
 from maxmargin.losses import (
     Huber,
     Logistic,
@@ -212,23 +213,6 @@ def _(columns, j):
     prefetch(columns.indptr, j)
 
 
-@generic
-def _entry(columns, j, k):
-    """The row and the value of entry k of column j."""
-    raise TypeError(f"not a storage: {type(columns).__name__}")
-
-
-@_entry.register(Dense)
-def _(columns, j, k):
-    return k, np.float64(columns.values[j, k])
-
-
-@_entry.register(CSR)
-def _(columns, j, k):
-    p = np.uint64(columns.indptr[j]) + np.uint64(k)
-    return np.uint64(columns.indices[p]), np.float64(columns.data[p])
-
-
 def _for_both_storages(kernel: F) -> F:
     """One text for dense and sparse columns; only sums over dense ones may be added in any order."""
     both = generic(kernel)
@@ -240,8 +224,9 @@ def _for_both_storages(kernel: F) -> F:
 @_for_both_storages
 def _column_size(columns, j, signed_cost):
     total, largest = 0.0, 0.0
-    for k in range(row_size(columns, j)):
-        i, x = _entry(columns, j, k)
+    begin, end = places(columns, j)
+    for place in range(begin, end):
+        i, x = entry(columns, j, place)
         size = abs(x)
         total += abs(signed_cost[i]) * size * size
         largest = max(largest, size)
@@ -251,8 +236,9 @@ def _column_size(columns, j, signed_cost):
 @_for_both_storages
 def _derivatives(columns, j, data, slope):
     G, H = 0.0, 0.0
-    for k in range(row_size(columns, j)):
-        i, x = _entry(columns, j, k)
+    begin, end = places(columns, j)
+    for place in range(begin, end):
+        i, x = entry(columns, j, place)
         C = data.signed_cost[i]
         G += C * slope[i] * x
         H += abs(C) * curvature(data.loss, slope[i]) * x * x
@@ -262,8 +248,9 @@ def _derivatives(columns, j, data, slope):
 @_for_both_storages
 def _change(columns, j, data, here, step):
     total, size = 0.0, 0.0
-    for k in range(row_size(columns, j)):
-        i, x = _entry(columns, j, k)
+    begin, end = places(columns, j)
+    for place in range(begin, end):
+        i, x = entry(columns, j, place)
         C = data.signed_cost[i]
         part = abs(C) * difference(data.loss, here.t[i], here.slope[i], signed_step(step, C) * x)
         total += part
@@ -290,8 +277,9 @@ def move(data, here, j, step):
     """Take a step in w_j, and bring t and phi'(t) up to date."""
     here.w[j] += step
     dz = step * unit_of(data, j)
-    for k in range(row_size(data.columns, j)):
-        i, x = _entry(data.columns, j, k)
+    begin, end = places(data.columns, j)
+    for place in range(begin, end):
+        i, x = entry(data.columns, j, place)
         here.t[i] += signed_step(dz, data.signed_cost[i]) * x
         here.slope[i] = derivative(data.loss, here.t[i])
 

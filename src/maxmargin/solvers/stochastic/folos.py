@@ -44,7 +44,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin import losses, penalties
-from maxmargin._jit import compiled_lean, prefetch
+from maxmargin._jit import compiled_lean
 from maxmargin._random import new_rng
 from maxmargin.data.rows import Array
 from maxmargin.losses import argument, derivative, sign
@@ -68,7 +68,7 @@ from maxmargin.solvers.stochastic.proximal import (
     proximal_dot,
 )
 from maxmargin.solvers.stochastic.solver import StochasticSolver, slopes_to_start_at
-from maxmargin.solvers.visits import LOOKAHEAD, Visits, examples, new_visits, prefetch_example, shuffle_rows
+from maxmargin.solvers.visits import LOOKAHEAD, Visits, examples, new_visits, prefetch_visit, shuffle_rows
 
 _FIRST = 10  # proximal steps of the first pass, where each costs a walk over all weights or the sparsity of w
 
@@ -204,10 +204,7 @@ def _steps(penalty, data, state, n, step):
     x, slopes, order, position = state.x, state.slopes, state.visits.order, state.visits.position
     t = step.t0 + state.visits.count
     for k in range(position, position + n):
-        if k + LOOKAHEAD < len(order):
-            ahead = np.int64(order[k + LOOKAHEAD])
-            prefetch_example(data, ahead)
-            prefetch(slopes, ahead)
+        prefetch_visit(data, slopes, order, k + LOOKAHEAD)
         i = np.int64(order[k])
         eta = step.eta if step.eta > 0.0 else 1.0 / t
         t += 1.0

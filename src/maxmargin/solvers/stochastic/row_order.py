@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._jit import compiled, generic
+from maxmargin._jit import compiled
+from maxmargin.data.entries import are_equal
 from maxmargin.data.rows import (
-    CSR,
     Array,
-    Dense,
     Rows,
     add_row,
     between,
@@ -68,33 +67,7 @@ def _find_repeats(rows, codes, chosen, alike, is_new):
     """Tell of each row that seems to be as the one before it whether it is."""
     for k in alike:
         i, j = chosen[k - 1], chosen[k]
-        is_new[k] = codes[i] != codes[j] or not same_row(rows, i, j)
-
-
-@generic
-def same_row(rows, i, j):
-    """Whether rows i and j have the same values."""
-    raise TypeError(f"not a row storage: {type(rows).__name__}")
-
-
-@same_row.register(Dense)
-def _(rows, i, j):
-    alike = True
-    for k in range(rows.values.shape[1]):
-        alike &= rows.values[i, k] == rows.values[j, k]
-    return alike
-
-
-@same_row.register(CSR)
-def _(rows, i, j):
-    begin, size = rows.indptr[i], rows.indptr[i + 1] - rows.indptr[i]
-    shift = rows.indptr[j] - begin
-    if rows.indptr[j + 1] - rows.indptr[j] != size:
-        return False
-    for p in range(begin, begin + size):
-        if rows.indices[p] != rows.indices[p + shift] or rows.data[p] != rows.data[p + shift]:
-            return False
-    return True
+        is_new[k] = codes[i] != codes[j] or not are_equal(rows, i, j)
 
 
 # ---------------------------------------------------------------- some of the rows

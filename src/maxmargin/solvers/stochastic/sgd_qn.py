@@ -45,7 +45,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin import losses
-from maxmargin._jit import DENSE_MATH, compiled_lean, generic, prefetch
+from maxmargin._jit import DENSE_MATH, compiled_lean, generic
 from maxmargin._random import new_rng
 from maxmargin.data.rows import CSR, Array, Dense, add_row
 from maxmargin.losses import argument, derivative, sign
@@ -59,7 +59,7 @@ from maxmargin.solvers.stochastic.calibration import (
     unbounded_curvature,
 )
 from maxmargin.solvers.stochastic.solver import StochasticSolver, slopes_to_start_at
-from maxmargin.solvers.visits import LOOKAHEAD, Visits, examples, new_visits, prefetch_example, shuffle_rows
+from maxmargin.solvers.visits import LOOKAHEAD, Visits, examples, new_visits, prefetch_visit, shuffle_rows
 
 
 class SGDQNState(NamedTuple):
@@ -184,10 +184,7 @@ def _steps(data, state, n, step):
     u, extra, slopes, order = state.u, state.extra, state.slopes, state.visits.order
     position, visits = state.visits.position, state.visits.count
     for k in range(position, position + n):
-        if k + LOOKAHEAD < len(order):
-            ahead = np.int64(order[k + LOOKAHEAD])
-            prefetch_example(data, ahead)
-            prefetch(slopes, ahead)
+        prefetch_visit(data, slopes, order, k + LOOKAHEAD)
         i = np.int64(order[k])
         age = state.t0 + visits
         visits += 1
