@@ -18,6 +18,7 @@ from maxmargin._jit import DENSE_MATH, compiled, compiled_lean, generic, prefetc
 from maxmargin.data.entries import entry, places
 from maxmargin.data.rows import CSR, Array, Dense, Rows
 from maxmargin.losses import (
+    SMOOTH,
     Huber,
     Logistic,
     Loss,
@@ -158,6 +159,9 @@ def _(loss, H, most, reach):
     if 1e-3 < reach < 2.0:
         return min(most, 2.0 * H * (np.expm1(reach) - reach) / (reach * reach))
     return min(most, 1.001 * H) if reach <= 1e-3 else most
+
+
+LOSSES = tuple(tag for tag in SMOOTH if tag in mean_curvature.registry)
 
 
 # ---------------------------------------------------------------- one weight

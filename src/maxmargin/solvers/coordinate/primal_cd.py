@@ -36,12 +36,13 @@ from maxmargin._jit import compiled, compiled_lean, prefetch
 from maxmargin._random import new_rng, shuffle
 from maxmargin.data.rows import Array, n_stored, prefetch_row, row_size
 from maxmargin.data.source import check_pause
-from maxmargin.losses import SMOOTH, argument, derivative, value
+from maxmargin.losses import argument, derivative, value
 from maxmargin.penalties import L1, L2
 from maxmargin.problem import Certificate, Problem
 from maxmargin.solvers.base import Goal, Report, Solver, weights_to_start_at
 from maxmargin.solvers.coordinate import l1_newton
 from maxmargin.solvers.coordinate.coordinates import (
+    LOSSES,
     Columnwise,
     Moving,
     change,
@@ -118,7 +119,7 @@ class PrimalCD(Solver):
     newton: bool = True
 
     name: ClassVar[str] = "primal_cd"
-    losses: ClassVar[tuple[type, ...]] = SMOOTH
+    losses: ClassVar[tuple[type, ...]] = LOSSES
     penalties: ClassVar[tuple[type, ...]] = (L2, L1)
     is_in_place: ClassVar[bool] = False
 
