@@ -39,7 +39,6 @@ import numpy as np
 
 from maxmargin.data.rows import Array
 from maxmargin.data.source import RowVector
-from maxmargin.losses import QUADRATIC_DUAL
 from maxmargin.problem import Certificate, Problem
 from maxmargin.problem.gram import factorized
 from maxmargin.solvers.base import GaveUp, Goal, Report, Solver
@@ -96,7 +95,7 @@ class InteriorPoint(Solver):
 
     name: ClassVar[str] = "interior_point"
     access: ClassVar[str] = "passes"
-    losses: ClassVar[tuple[type, ...]] = QUADRATIC_DUAL
+    losses: ClassVar[tuple[type, ...]] = each_row.LOSSES
     takes_free_intercept: ClassVar[bool] = True
     max_passes: ClassVar[float] = 300.0  # 100 iterations
 

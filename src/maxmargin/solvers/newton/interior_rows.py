@@ -12,7 +12,7 @@ import numpy as np
 
 from maxmargin._jit import compiled, compiled_lean
 from maxmargin.data.rows import Array, add_row, row_dot
-from maxmargin.losses import Loss, argument, dual_form, sign, slack, target, value
+from maxmargin.losses import QUADRATIC_DUAL, Loss, argument, dual_form, sign, slack, target, value
 
 _LONGEST_BEND = 2.0  # of a second-order term, in units of mu
 
@@ -25,6 +25,10 @@ class Pieces(NamedTuple):
     kappa: float
     has_floor: bool  # 0 <= p
     has_ceiling: bool  # p <= 1
+
+
+# No piece has another ceiling than one.
+LOSSES = tuple(tag for tag in QUADRATIC_DUAL if dual_form(tag()).upper in (1.0, np.inf))
 
 
 def pieces_of(loss: Loss) -> Pieces:
