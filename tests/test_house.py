@@ -13,7 +13,7 @@ _MOST_LINES = 400
 _MOST_VALUES = 12
 
 # What users set by keywords, as scikit-learn's estimators have it: a list of options is not a tangle.
-_OPTIONS = {("selection/paths.py", "path"), ("solvers/base.py", "run")}
+_OPTIONS = {("solvers/base.py", "run")}
 # A pass hands a step the vectors one by one: these are the five of a point, and those of the next one.
 _TWO_POINTS = {("solvers/newton/interior_rows.py", "move")}
 

@@ -42,7 +42,7 @@ from maxmargin.kernels.part import PartOfValues
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem.checks import check_labels, check_weights
 from maxmargin.problem.gram_rows import GramRows
-from maxmargin.problem.kernel_program import KernelCertificate, Program, best_intercept, risk_and_gap
+from maxmargin.problem.kernel_program import KernelCertificate, Program, best_intercept, program_of_losses, risk_and_gap
 from maxmargin.problem.kernel_rounding import cost_of_balance, rounding_error
 
 _TILE_SHARE = 0.1  # of the cache's size, for copies of the rows at hand; not part of it
@@ -134,7 +134,7 @@ class KernelProblem:
             cache_size=float(cache_size),
             n_jobs=effective_n_jobs(n_jobs),
             machine="one loss a row",
-            **_program_of_losses(check_labels(y, n, loss), C * check_weights(sample_weight, n), loss),
+            **program_of_losses(check_labels(y, n, loss), C * check_weights(sample_weight, n), loss),
         )
 
     @classmethod
@@ -233,7 +233,7 @@ class KernelProblem:
             values = PartOfValues(self.values, which, n_jobs)
         else:
             values, cache_size = ValuesOfPair(blocks, which, n_jobs), cache_size - blocks.megabytes(blocks.codes)
-        program = _program_of_losses(check_labels(y, n_rows(rows), self.loss), cost, self.loss)
+        program = program_of_losses(check_labels(y, n_rows(rows), self.loss), cost, self.loss)
         other._set(rows=rows, values=values, cache_size=cache_size / share, **program)
         if n_jobs is not None:
             other._set(n_jobs=n_jobs)
@@ -384,23 +384,3 @@ class KernelProblem:
     def program(self) -> Program:
         """The quadratic program but for its kernel matrix."""
         return Program(self.target, self.kink, self.lower, self.upper, self.diagonal)
-
-
-def _program_of_losses(y: Array, cost: Array, loss: losses.Loss) -> dict[str, Any]:
-    """Labels, costs and the program of a loss a row; see the head of this file."""
-    n = len(y)
-    is_squared = isinstance(loss, (losses.SquaredHinge, losses.SquaredEpsilonInsensitive))
-    reach = np.where(cost > 0.0, np.inf, 0.0) if is_squared else cost
-    is_margin = losses.is_margin_loss(loss)
-    lower, upper = (np.where(y < 0.0, -reach, 0.0), np.where(y > 0.0, reach, 0.0)) if is_margin else (-reach, reach)
-    with np.errstate(divide="ignore"):
-        diagonal = np.where(cost > 0.0, 0.5 / cost, 0.0) if is_squared else np.zeros(n)
-    return {
-        "y": y,
-        "cost": cost,
-        "target": y,
-        "kink": np.full(n, getattr(loss, "epsilon", 0.0)),
-        "lower": lower + 0.0,  # no -0.0
-        "upper": upper + 0.0,
-        "diagonal": diagonal,
-    }

@@ -5,10 +5,11 @@ See `kernel_problem` for the program and its notation.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin import losses
 from maxmargin._jit import compiled
 from maxmargin.data.rows import Array
 from maxmargin.problem.problem import Certificate
@@ -136,3 +137,23 @@ def _sum_of_best(program, e, b):
     for i in range(len(e)):
         total += best_coefficient(e[i] - b, program.kink[i], program.lower[i], program.upper[i], program.diagonal[i])
     return total
+
+
+def program_of_losses(y: Array, cost: Array, loss: losses.Loss) -> dict[str, Any]:
+    """Labels, costs and the program of a loss a row; see the head of `kernel_problem`."""
+    n = len(y)
+    is_squared = isinstance(loss, (losses.SquaredHinge, losses.SquaredEpsilonInsensitive))
+    reach = np.where(cost > 0.0, np.inf, 0.0) if is_squared else cost
+    is_margin = losses.is_margin_loss(loss)
+    lower, upper = (np.where(y < 0.0, -reach, 0.0), np.where(y > 0.0, reach, 0.0)) if is_margin else (-reach, reach)
+    with np.errstate(divide="ignore"):
+        diagonal = np.where(cost > 0.0, 0.5 / cost, 0.0) if is_squared else np.zeros(n)
+    return {
+        "y": y,
+        "cost": cost,
+        "target": y,
+        "kink": np.full(n, getattr(loss, "epsilon", 0.0)),
+        "lower": lower + 0.0,  # no -0.0
+        "upper": upper + 0.0,
+        "diagonal": diagonal,
+    }
