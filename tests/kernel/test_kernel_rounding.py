@@ -280,3 +280,21 @@ def test_the_certificate_of_all_classes_at_once_holds_in_extended_precision():
         assert primal - dual <= claimed.gap * np.longdouble(1.001)
         assert primal <= claimed.primal + np.longdouble(claimed.gap) / 1000
         assert claimed.rounding > 0.0
+
+
+@pytest.mark.parametrize("function", [kernels.RBF(0.3), kernels.Linear(), kernels.Polynomial(2, 0.1, 1.0)])
+@pytest.mark.parametrize("case", ["narrow", "wide", "csr"])
+def test_sums_among_the_same_rows_need_each_value_once(case, function):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2600, 80 if case == "wide" else 7)) / 3.0  # several tiles of columns, and an odd number
+    X = csr_matrix(np.where(np.abs(X) > 0.2, X, 0.0)) if case == "csr" else X
+    J, beta = np.sort(rng.permutation(2600)[:2305]), rng.normal(size=2305)
+    found = []
+    for n_jobs in (1, 2, 3):
+        values = KernelValues(function, as_rows(X)[0], n_jobs)
+        found.append(values.apply_symmetric(J, beta))
+        assert values.n_values < 0.8 * len(J) ** 2
+    wanted = KernelValues(function, as_rows(X)[0]).apply(J, J, beta, np.float64)
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-11, atol=1e-11)
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)

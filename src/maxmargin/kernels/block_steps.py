@@ -87,6 +87,74 @@ def add_up_sparse(function, rows, which, norms2, tile, scratch, weights, out):
             out[k, r] += _dot(weights[k], scratch.values, tile.n)
 
 
+@compiled_lean(fastmath=DENSE_MATH)
+def _narrow_products(x, z, tile, scratch):
+    """Products of two dense rows with a tile, into scratch.dots and scratch.more_dots.
+
+    Four features a sweep. What is read of the tile serves both rows, so that arithmetic takes longer than reading.
+    """
+    vectors, o, p = tile.vectors, scratch.dots, scratch.more_dots
+    size, n = vectors.shape
+    for j in range(n):
+        o[j] = 0.0
+        p[j] = 0.0
+    for k in range(size % 4):
+        x0, z0, a = x[k], z[k], vectors[k]
+        for j in range(n):
+            o[j] += x0 * a[j]
+            p[j] += z0 * a[j]
+    for k in range(size % 4, size, 4):
+        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        z0, z1, z2, z3 = z[k], z[k + 1], z[k + 2], z[k + 3]
+        a, b, c, d = vectors[k], vectors[k + 1], vectors[k + 2], vectors[k + 3]
+        for j in range(n):
+            v0, v1, v2, v3 = a[j], b[j], c[j], d[j]
+            o[j] += x0 * v0 + x1 * v1 + x2 * v2 + x3 * v3
+            p[j] += z0 * v0 + z1 * v1 + z2 * v2 + z3 * v3
+
+
+@compiled_lean
+def _store_row(function, norm2, tile, dots, values, row):
+    """Kernel values of one row's products, in the precision of `row`."""
+    from_products(function, norm2, tile, tile.n, dots, values)
+    for c in range(tile.n):
+        row[c] = values[c]
+
+
+@compiled_lean
+def store_narrow(function, rows, norms2, tile, scratch, out, places, offset):
+    """Kernel values of dense rows of few features, each row to its place."""
+    n, end = len(rows), offset + tile.n
+    for r in range(0, n, 2):
+        second = min(r + 1, n - 1)
+        _narrow_products(rows[r], rows[second], tile, scratch)
+        _store_row(function, norms2[r], tile, scratch.dots, scratch.values, out[places[r], offset:end])
+        if second > r:
+            _store_row(
+                function, norms2[second], tile, scratch.more_dots, scratch.values, out[places[second], offset:end]
+            )
+
+
+@compiled_lean
+def _add_row(function, norm2, tile, dots, values, weights, out):
+    """Add to ``out[k]`` the sum of one row's kernel values times ``weights[k]``."""
+    from_products(function, norm2, tile, tile.n, dots, values)
+    for k in range(len(weights)):
+        out[k] += _dot(weights[k], values, tile.n)
+
+
+@compiled_lean
+def add_up_narrow(function, rows, norms2, tile, scratch, weights, out):
+    """As `add_up`, of dense rows of few features."""
+    n = len(rows)
+    for r in range(0, n, 2):
+        second = min(r + 1, n - 1)
+        _narrow_products(rows[r], rows[second], tile, scratch)
+        _add_row(function, norms2[r], tile, scratch.dots, scratch.values, weights, out[:, r])
+        if second > r:
+            _add_row(function, norms2[second], tile, scratch.more_dots, scratch.values, weights, out[:, second])
+
+
 @compiled_lean
 def store(function, dots, norms2, tile, out, places, offset):
     """Kernel values of products, each row to its place."""

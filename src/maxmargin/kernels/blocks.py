@@ -1,9 +1,9 @@
 """Kernel values between the rows of one matrix, in blocks: what SMO and its kin live on.
 
 A block is a chunk of rows against a tile of columns. Of dense rows the products are one matrix product of BLAS; of
-sparse rows, sums over the stored values with a tile that lies feature by feature. One sweep then makes kernel values of
-products (`functions.from_products`). Blocks are spread over threads; their borders depend on the data alone, so any
-number of threads gives the same bits.
+sparse rows, and of dense ones of few features, sums over their values with a tile that lies feature by feature. One
+sweep then makes kernel values of products (`functions.from_products`). Blocks are spread over threads; their borders
+depend on the data alone, so any number of threads gives the same bits.
 
 Values are float32 where that is accurate enough, which is twice as fast and half as large; float64 can be asked for.
 Rows are centred before distances are computed: these do not change, but rounding errors of |x|^2 + |z|^2 - 2 x'z do.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -22,11 +21,13 @@ import numpy as np
 from maxmargin.data.rows import CSR, Array, Dense, Rows, n_features, n_rows, squared_norms
 from maxmargin.kernels.block_steps import (
     add_up,
+    add_up_narrow,
     add_up_sparse,
     combine_rows,
     dots_with,
     number_features,
     store,
+    store_narrow,
     store_rounded,
     store_sparse,
     transpose,
@@ -37,10 +38,12 @@ from maxmargin.kernels.rounding import KEPT_IN_SINGLE, Digits, digits_in_double,
 from maxmargin.parallel import map_blocks, map_ordered
 from maxmargin.problem.gram import one_blas_thread
 
-_CHUNK = 256  # rows of a block
-_SPARSE_CHUNK = 1024
+_CHUNK = 256  # rows of a block, an even number: `store_narrow` takes them in pairs
+_LONG_CHUNK = 1024  # of one whose values are added up, which takes no memory
+_SYMMETRIC_CHUNK = 128  # of one that is used as it is and transposed: a megabyte
 _LINEAR_CHUNK = 8192
 _WIDTH = 1024  # columns of a tile of dense rows: chunk and tile stay in a core's own cache
+_NARROW_WIDTH = 512  # of few features, whose tile is read for each pair of rows
 _TILE_VALUES = 130_000  # of a tile that lies feature by feature
 _KEPT_VALUES = 1 << 23  # of all tiles together that are kept rather than made again for each block
 _SINGLE_ERROR = 2e-5  # in the logarithm of a kernel value that float32 may cause
@@ -52,7 +55,7 @@ _ROWS_A_SUM = 64  # of a combination of rows, at least
 class Tile(NamedTuple):
     """Some columns, as `from_products` and the products before it want them."""
 
-    vectors: Array  # dense: (n, n_features), row by row; sparse: (n_local, padded n), feature by feature
+    vectors: Array  # (n_local, padded n), feature by feature; for BLAS (n, n_features), row by row
     place: Array  # sparse: which row of `vectors` a feature has, -1 if none
     norms2: Array  # (padded n,)
     precision: Single | Double
@@ -60,11 +63,12 @@ class Tile(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory for a sparse row at work."""
+    """Memory for a sparse row, or two narrow ones, at work."""
 
     features: Array
     numbers: Array
     dots: Array
+    more_dots: Array
     values: Array
 
 
@@ -143,9 +147,12 @@ class KernelValues:
         return digits_in_double(self.function, self.norms2, n_terms)
 
     def longest_sum(self, n: int) -> int:
-        """Roundings that a term of a sum over n rows goes through, at most: those of its part, and one a part."""
-        width = self._rows_a_sum() if isinstance(self.function, Linear) else self._width()
-        return min(n, width) + -(-n // width)
+        """Roundings that a term of a sum over n rows goes through, at most: those of its part, and one a part.
+
+        Parts are tiles and, of `apply_symmetric`, chunks of rows.
+        """
+        width = self._rows_a_sum() if isinstance(self.function, Linear) else self._width(np.float64)
+        return min(n, width) + -(-n // width) + -(-n // _SYMMETRIC_CHUNK) + 1
 
     @property
     def is_cheap(self) -> bool:
@@ -193,10 +200,14 @@ class KernelValues:
             self._single = rows._replace(data=rows.data.astype(np.float32))
         return self._single
 
-    def _width(self) -> int:
+    def _is_narrow(self, dtype: Any) -> bool:
+        """Whether rows are so short that our own products are faster than those of BLAS, and need no interpreter."""
+        return self.is_cheap and dtype == np.float32
+
+    def _width(self, dtype: Any) -> int:
         """Columns of a tile."""
         if self.is_dense:
-            return _WIDTH
+            return _NARROW_WIDTH if self._is_narrow(dtype) else _WIDTH
         return max(256, min(2048, _TILE_VALUES // (n_features(self.rows) + 1) // 16 * 16))
 
     def tile(self, J: Array, dtype: Any) -> Tile:
@@ -204,6 +215,10 @@ class KernelValues:
         precision = Single() if dtype == np.float32 else Double()
         norms2 = np.zeros(-(-len(J) // 16) * 16, dtype)
         norms2[: len(J)] = self.norms2[J]
+        if self._is_narrow(dtype):
+            vectors = np.zeros((n_features(self.rows), len(norms2)), dtype)
+            vectors[:, : len(J)] = self._dense(J, dtype).T
+            return Tile(vectors, np.zeros(0, np.int32), norms2, precision, len(J))
         if self.is_dense:
             return Tile(np.ascontiguousarray(self._dense(J, dtype)), np.zeros(0, np.int32), norms2, precision, len(J))
         rows = self._sparse(dtype)
@@ -216,7 +231,7 @@ class KernelValues:
     def columns(self, J: Array, dtype: Any = None) -> Columns:
         """Prepare rows J as columns of kernel values."""
         dtype = self.dtype if dtype is None else dtype
-        width = self._width()
+        width = self._width(dtype)
         borders = np.append(np.arange(0, len(J), width), len(J))
         kept = len(J) * n_features(self.rows) <= self.most_kept
         tiles = [self.tile(J[lo:hi], dtype) for lo, hi in itertools.pairwise(borders)] if kept else None
@@ -235,38 +250,49 @@ class KernelValues:
         return np.dot(self._dense(which, dtype), tile.vectors.T, out=dots)
 
     def _scratch(self, tile: Tile, dtype: Any) -> Scratch:
-        """Memory for one sparse row: its values, and its products and kernel values with a tile."""
+        """Memory for a sparse row or two narrow ones: its values, and products and kernel values with a tile."""
         n, width = n_features(self.rows), len(tile.norms2)
         features, numbers = self.buffer("features", n, np.int64), self.buffer("numbers", n, dtype)
-        return Scratch(features, numbers, self.buffer("dots", width, dtype), self.buffer("values", width, dtype))
-
-    @property
-    def _chunk(self) -> int:
-        """Rows of a block."""
-        return _CHUNK if self.is_dense else _SPARSE_CHUNK
+        vectors = (self.buffer(name, width, dtype) for name in ("dots", "more dots", "values"))
+        return Scratch(features, numbers, *vectors)
 
     # ------------------------------------------------------------ what solvers ask for
 
     def block(self, which: Array, columns: Columns, out: Array, places: Array, offset: int = 0) -> None:
         """Let ``out[places[r], offset + c]`` be k of row ``which[r]`` and column c."""
-        dtype = columns.dtype
         self.n_values += len(which) * len(columns.J)
+        self.prepare()  # before threads ask for it
+        begins = range(0, len(which), _CHUNK)
 
-        def fill(chunk: tuple[Tile, int, int]) -> None:
-            tile, begin, c = chunk
-            part, to = which[begin : begin + self._chunk], places[begin : begin + self._chunk]
-            norms2 = self.norms2[part]
-            if not self.is_dense:
-                scratch = self._scratch(tile, dtype)
-                store_sparse(self.function, self._sparse(dtype), part, norms2, tile, scratch, out, to, offset + c)
-            elif out.dtype == dtype:
-                store(self.function, self._dense_products(part, tile, dtype), norms2, tile, out, to, offset + c)
-            else:
-                values = self.buffer("values", len(tile.norms2), dtype)
-                dots = self._dense_products(part, tile, dtype)
-                store_rounded(self.function, dots, norms2, tile, values, out, to, offset + c)
+        def fill(item: tuple[Tile, int, int]) -> None:
+            tile, c, begin = item
+            part = slice(begin, begin + _CHUNK)
+            self._fill(which[part], tile, columns.dtype, out, places[part], offset + c)
 
-        self._over_tiles(len(which), columns, fill)
+        with one_blas_thread():
+            if columns.tiles is not None:
+                items = [(tile, int(c), begin) for tile, c in zip(columns.tiles, columns.borders) for begin in begins]
+                map_ordered(fill, items, self.n_jobs)
+                return
+            for c, end in itertools.pairwise(columns.borders):
+                tile = self.tile(columns.J[c:end], columns.dtype)
+                map_ordered(fill, [(tile, int(c), begin) for begin in begins], self.n_jobs)
+
+    def _fill(self, which: Array, tile: Tile, dtype: Any, out: Array, places: Array, offset: int) -> None:
+        """One block of kernel values."""
+        norms2 = self.norms2[which]
+        if not self.is_dense:
+            scratch = self._scratch(tile, dtype)
+            store_sparse(self.function, self._sparse(dtype), which, norms2, tile, scratch, out, places, offset)
+        elif self._is_narrow(dtype):
+            rows, scratch = self._dense(which, dtype), self._scratch(tile, dtype)
+            store_narrow(self.function, rows, norms2, tile, scratch, out, places, offset)
+        elif out.dtype == dtype:
+            store(self.function, self._dense_products(which, tile, dtype), norms2, tile, out, places, offset)
+        else:
+            values = self.buffer("values", len(tile.norms2), dtype)
+            dots = self._dense_products(which, tile, dtype)
+            store_rounded(self.function, dots, norms2, tile, values, out, places, offset)
 
     def apply(self, which: Array, J: Array, beta: Array, dtype: Any = None) -> Array:
         """Sums over j in J of beta_j k(x_i, x_j), for every row i of `which`; in float64, of values in `dtype`.
@@ -280,24 +306,54 @@ class KernelValues:
         if isinstance(self.function, Linear):
             return np.stack([self._apply_linear(which, J, one) for one in beta])
         out = np.zeros((len(beta), len(which)))
+        chunk = _CHUNK if self.is_dense and not self._is_narrow(dtype) else _LONG_CHUNK
+        self.prepare()  # before threads ask for it
         self.n_values += len(which) * len(J)
-        width = self._width()
+        width = self._width(dtype)
         for c in range(0, len(J), width):  # one tile at a time: they may be large
             tile, weights = self.tile(J[c : c + width], dtype), np.ascontiguousarray(beta[:, c : c + width])
 
             def add(begin: int, tile: Tile = tile, weights: Array = weights) -> None:
-                part, sums = which[begin : begin + self._chunk], out[:, begin : begin + self._chunk]
-                norms2 = self.norms2[part]
-                if self.is_dense:
+                part, sums = which[begin : begin + chunk], out[:, begin : begin + chunk]
+                norms2, function = self.norms2[part], self.function
+                if not self.is_dense:
+                    scratch = self._scratch(tile, dtype)
+                    add_up_sparse(function, self._sparse(dtype), part, norms2, tile, scratch, weights, sums)
+                elif self._is_narrow(dtype):
+                    scratch = self._scratch(tile, dtype)
+                    add_up_narrow(function, self._dense(part, dtype), norms2, tile, scratch, weights, sums)
+                else:
                     values = self.buffer("values", len(tile.norms2), dtype)
                     dots = self._dense_products(part, tile, dtype)
-                    add_up(self.function, dots, norms2, tile, weights, values, sums)
-                else:
-                    scratch = self._scratch(tile, dtype)
-                    add_up_sparse(self.function, self._sparse(dtype), part, norms2, tile, scratch, weights, sums)
+                    add_up(function, dots, norms2, tile, weights, values, sums)
 
             with one_blas_thread():
-                map_ordered(add, range(0, len(which), self._chunk), self.n_jobs)
+                map_ordered(add, range(0, len(which), chunk), self.n_jobs)
+        return out
+
+    def apply_symmetric(self, J: Array, beta: Array) -> Array:
+        """As ``apply(J, J, beta, np.float64)``, at half the price: what k(x_i, x_j) is, k(x_j, x_i) is as well."""
+        if isinstance(self.function, Linear):
+            return self.apply(J, J, beta, np.float64)
+        out, width, dtype = np.zeros(len(J)), self._width(np.float64), np.dtype(np.float64)
+        for c in range(0, len(J), width):
+            end = min(c + width, len(J))
+            tile = self.tile(J[c:end], dtype)
+
+            def add(begin: int, c: int = c, end: int = end, tile: Tile = tile) -> Array | None:
+                part = slice(begin, min(begin + _SYMMETRIC_CHUNK, end if begin < end else len(J)))
+                n = part.stop - begin
+                K = self.buffer("block", n * tile.n, dtype).reshape(n, tile.n)
+                self._fill(J[part], tile, dtype, K, np.arange(n), 0)
+                out[part] += K @ beta[c:end]
+                return beta[part] @ K if begin >= end else None
+
+            begins = [*range(c, end, _SYMMETRIC_CHUNK), *range(end, len(J), _SYMMETRIC_CHUNK)]
+            self.n_values += (len(J) - c) * tile.n
+            with one_blas_thread():
+                transposed = map_ordered(add, begins, self.n_jobs)
+            for sums in transposed:
+                out[c:end] += 0.0 if sums is None else sums
         return out
 
     def store_foreign(self, rows: CSR, norms2: Array, tile: Tile, out: Array) -> None:
@@ -322,13 +378,6 @@ class KernelValues:
         if isinstance(self.rows, Dense):
             return _ROWS_A_SUM
         return max(_ROWS_A_SUM, n_features(self.rows) * self.n_rows // max(1, len(self.rows.data)))
-
-    def _over_tiles(self, n: int, columns: Columns, work: Callable[[tuple[Tile, int, int]], None]) -> None:
-        self.prepare()  # before threads ask for it
-        with one_blas_thread():
-            for k, (lo, hi) in enumerate(itertools.pairwise(columns.borders)):
-                tile = columns.tiles[k] if columns.tiles is not None else self.tile(columns.J[lo:hi], columns.dtype)
-                map_ordered(work, [(tile, begin, int(lo)) for begin in range(0, n, self._chunk)], self.n_jobs)
 
 
 def _working_dtype(function: Kernel, largest_norm2: float) -> Any:

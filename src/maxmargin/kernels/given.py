@@ -65,6 +65,10 @@ class PrecomputedValues:
                 out[..., part] = beta @ self._values(which[part], J).astype(np.float64, copy=False).T
         return out
 
+    def apply_symmetric(self, J: Array, beta: Array) -> Array:
+        """Sums over j in J of beta_j k(x_i, x_j), for every row i of J."""
+        return self.apply(J, J, beta)
+
     def errors(self, which: Array, sums: Array) -> Array:
         """How wrong sums of values that were kept in float32 may be: not known."""
         return np.full(len(which), np.inf)

@@ -84,6 +84,10 @@ class PartOfValues:
         """Values of some of these rows."""
         return PartOfValues(self.whole, self.rows[which])
 
+    def apply_symmetric(self, J: Array, beta: Array) -> Array:
+        """As ``apply(J, J, beta, np.float64)``, at half the price."""
+        return self.whole.apply_symmetric(self.rows[J], beta)
+
     def errors(self, which: Array, sums: Array) -> Array:
         """How wrong sums of beta_j k(x_i, x_j) may be, given those of |beta_j| k(x_i, x_j)."""
         return self.whole.errors(self.rows[which], sums)

@@ -35,9 +35,10 @@ from maxmargin.solvers.base import Goal, Report
 from maxmargin.solvers.kernel.active_rows import ActiveRows
 from maxmargin.solvers.kernel.block import LARGEST, solve_working_set, ways
 from maxmargin.solvers.kernel.expansion import ExpansionSolver, FreeExpansion, counters_of, refuse_penalized_intercept
-from maxmargin.solvers.kernel.outputs import add_change, bring_up_to_date, look, settle
+from maxmargin.solvers.kernel.outputs import add_change, bring_up_to_date, look, risk_of_others, settle
 from maxmargin.solvers.kernel.stall import note_exact_gap, note_progress
 from maxmargin.solvers.kernel.start import starting_point
+from maxmargin.vectors import dot
 
 _SAMPLE_TOL = 1e-2  # relative gap of a sample's solution
 _WITHIN = 0.5  # of the gap that is wanted, what the active rows may have
@@ -191,7 +192,7 @@ class BlockSMO(ExpansionSolver):
             program, beta, f = problem.program.of(known), state.beta[known], state.f[known]
             b = best_intercept(program, program.target - f, problem.total)
             gaps, distance, risk = look(program, beta, f, b)
-            primal, gap = 0.5 * float(beta @ f) + risk + problem.total * b, float(gaps.sum())
+            primal, gap = 0.5 * dot(beta, f) + risk + problem.total * b, float(gaps.sum())
             is_whole = state.n_known == len(state.order)
             tol = goal.tol if is_whole else max(goal.tol, _SAMPLE_TOL)
             state.b[0] = b
@@ -322,14 +323,11 @@ class BlockSMO(ExpansionSolver):
         is_frozen = np.zeros(problem.n_rows, bool)
         is_frozen[state.order[: state.n_known]] = True
         is_frozen[rows] = False
-        frozen = np.flatnonzero(is_frozen)
-        others = problem.program.of(frozen)
-        total = problem.total - float(state.beta[frozen].sum())
+        total = problem.total - (float(state.beta.sum()) - float(beta.sum()))
         b = best_intercept(program, program.target - f, total)
         risk, gap = risk_and_gap(program, beta, f, b)
-        other_risk, _ = risk_and_gap(others, state.beta[frozen], state.f[frozen], b)
-        primal = 0.5 * float(beta @ f) + 0.5 * float(state.beta[frozen] @ state.f[frozen]) + risk + other_risk
-        return primal + problem.total * b, gap
+        other_risk, products = risk_of_others(problem.program, state.beta, state.f, b, is_frozen)
+        return 0.5 * (dot(beta, f) + products) + risk + other_risk + problem.total * b, gap
 
 
 def _workspace(problem: KernelProblem) -> ActiveRows:

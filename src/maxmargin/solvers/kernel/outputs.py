@@ -42,10 +42,25 @@ def settle(problem: KernelProblem, state: Any, known: Array, program: Program) -
     """Compute in float64 the outputs that may matter to the gap; how many there were."""
     rounding = errors_of_outputs(problem, state.beta, state.f).whole[known]
     is_open = _may_matter(program, state.beta[known], state.f[known], state.doubt[known], rounding, state.intercept)
-    rows, support = known[is_open], np.flatnonzero(state.beta)
-    state.f[rows] = problem.values.apply(rows, support, state.beta[support], np.float64)
-    state.doubt[rows] = 0.0
-    return len(rows)
+    support = np.flatnonzero(state.beta)
+    beta, others = state.beta[support], known[is_open & (state.beta[known] == 0.0)]
+    if np.any(state.doubt[support] > 0.0):
+        state.f[support] = problem.values.apply_symmetric(support, beta)
+        state.doubt[support] = 0.0
+    state.f[others] = problem.values.apply(others, support, beta, np.float64)
+    state.doubt[others] = 0.0
+    return int(np.count_nonzero(is_open))
+
+
+@compiled
+def risk_of_others(program, beta, f, b, is_other):
+    """The sum of the losses of some rows, and that of beta f."""
+    risk, products = 0.0, 0.0
+    for i in range(len(beta)):
+        if is_other[i]:
+            risk += row_gap(program, beta[i], f[i], b, i)[0]
+            products += beta[i] * f[i]
+    return risk, products
 
 
 @compiled
