@@ -147,6 +147,9 @@ class BenchmarkTable(_FromText):
         return f"{seconds:.3g} s" + (f" ({peer / seconds:.2g} x)" if ours and peer else "")
 
 
+_KERNEL_GAP = 1e-3  # relative gap of the runs that the table shows
+
+
 class KernelTable(_FromText):
     """``.. kernel-table:: FILE.json``: what ``python -m benchmarks exact --json`` has written."""
 
@@ -159,7 +162,8 @@ class KernelTable(_FromText):
         machine = report["machine"]
         versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items() if number)
         lines = [f"{report['date']}, {machine['processor']}, {machine['cores']} cores. {versions}.", ""]
-        runs, names = report["runs"], {"sklearn": "scikit-learn's SVC", "sklearnex": "scikit-learn-intelex"}
+        runs = [run for run in report["runs"] if run.get("goal", _KERNEL_GAP) == _KERNEL_GAP]
+        names = {"sklearn": "scikit-learn's SVC", "sklearnex": "scikit-learn-intelex"}
         peers = [who for who in names if any(run["who"] == who for run in runs)]
         rows = []
         for which, threads in dict.fromkeys((run["set"], run["threads"]) for run in runs if run["who"] == "maxmargin"):

@@ -286,8 +286,8 @@ def test_the_certificate_of_all_classes_at_once_holds_in_extended_precision():
 @pytest.mark.parametrize("case", ["narrow", "wide", "csr"])
 def test_sums_among_the_same_rows_need_each_value_once(case, function):
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(2600, 80 if case == "wide" else 7)) / 3.0  # several tiles of columns, and an odd number
-    X = csr_matrix(np.where(np.abs(X) > 0.2, X, 0.0)) if case == "csr" else X
+    X = rng.normal(size=(2600, {"narrow": 7, "wide": 80, "csr": 200}[case])) / 9.0  # several tiles of columns
+    X = csr_matrix(np.where(np.abs(X) > 0.15, X, 0.0)) if case == "csr" else X
     J, beta = np.sort(rng.permutation(2600)[:2305]), rng.normal(size=2305)
     found = []
     for n_jobs in (1, 2, 3):
