@@ -1,12 +1,14 @@
 """Bounds of what float32 and float64 do to kernel values, and certificates that rest on them."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from machines import MACHINES, assert_optimal, bounds, machine, rows
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import SVC, kernels
+from maxmargin import SVC, kernels, losses
 from maxmargin.data.rows import as_rows
 from maxmargin.kernels.blocks import KernelValues
 from maxmargin.kernels.rounding import relative_error
@@ -298,3 +300,17 @@ def test_sums_among_the_same_rows_need_each_value_once(case, function):
     np.testing.assert_allclose(found[0], wanted, rtol=1e-11, atol=1e-11)
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)
+
+
+def test_a_loss_that_rounding_hides_is_in_the_certificate():
+    """t - b rounds to epsilon, but is more than that: of coefficients that are all zero, too."""
+    t, b = 3.0, 0.1
+    epsilon = t - b
+    assert Fraction(t) - Fraction(b) > Fraction(epsilon)
+    problem = KernelProblem([[0.0], [0.0]], [t, t], C=1e3, loss=losses.EpsilonInsensitive(epsilon))
+    exact = 2000 * max(Fraction(t) - Fraction(b) - Fraction(epsilon), Fraction(0))
+    claimed = problem.certificate(np.zeros(2), b)
+    assert Fraction(claimed.primal) >= exact
+    assert claimed.rounding > 0.0
+    inside = problem.certificate(np.zeros(2), t)
+    assert inside.primal == inside.gap == inside.rounding == 0.0

@@ -98,9 +98,10 @@ def rounding_error(
     closely : bool
         As of `errors_of_outputs`.
     """
-    if risk == 0.0 and not beta.any():  # outputs are exact, and so are losses of zero
+    p, size = problem.program, np.abs(beta)
+    if risk == 0.0 and not size.any() and not p.kink.any():  # outputs are exact, and so is the sign of t - b
         return 0.0, 0.0
-    p, size, off = problem.program, np.abs(beta), errors_of_outputs(problem, beta, f, closely=closely)
+    off = errors_of_outputs(problem, beta, f, closely=closely)
     a = 4.0 * UNIT_DOUBLE * (np.abs(p.target) + np.abs(f) + abs(b) + p.kink)
     z, reach = p.target - f - b, off.whole + a
     least, most = best_coefficients(p, z - reach), best_coefficients(p, z + reach)

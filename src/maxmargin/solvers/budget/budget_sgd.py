@@ -211,7 +211,7 @@ class BudgetSGD(Solver):
         dtype = state.support.vectors.dtype
         values, others, point = np.zeros(capacity, dtype), np.zeros(capacity, dtype), np.zeros((1, features), dtype)
         near, changed, tally = np.zeros(capacity, np.float32), np.zeros(3, np.int64), np.zeros(1, TALLY)
-        room = (values, others, point, near, changed, tally)
+        room = (values, others, point, near, near.view(np.int32), changed, tally)
         return Expansion(self.kernel, state.support, state.alpha, state.mean, *room)
 
     def report(self, problem: Any, state: BudgetState, goal: Goal | None) -> Report:

@@ -86,6 +86,7 @@ class Expansion(NamedTuple):
     others: Array  # kernel values of another vector
     point: Array  # (1, n_features): one vector, as a row
     near: Array  # float32: kernel values of possible partners, and -1 for the others
+    near_bits: Array  # the same memory as int32
     changed: Array  # int64: places that have another vector than before
     tally: Array  # one `TALLY`
 
@@ -208,7 +209,7 @@ def _best_partner(method, e, p, kappa, size, exhaustive):
     for j in range(size):
         near[j] = kappa[j] if lengths[p] * lengths[j] > 0.0 else -1.0
     near[p] = -1.0
-    nearest = _first_of_largest(near, size)
+    nearest = _first_of_largest(e.near_bits, size)
     if near[nearest] < 0.0:
         return -1
     partner, least = nearest, _ratio(method, alpha, lengths, p, nearest, kappa[nearest])
@@ -225,9 +226,11 @@ def _best_partner(method, e, p, kappa, size, exhaustive):
 
 
 @compiled
-def _first_of_largest(near, size):
-    """Place of the largest of these numbers, by their bits: LLVM has vector instructions for integers' maximum."""
-    bits = near.view(np.int32)  # in the order of the numbers, and negative for negative ones
+def _first_of_largest(bits, size):
+    """Place of the largest of some float32, by their bits: LLVM has vector instructions for integers' maximum.
+
+    They are in the order of the numbers, and negative for negative ones.
+    """
     largest = bits[0]
     for j in range(size):
         largest = max(largest, bits[j])

@@ -136,7 +136,8 @@ def _compact(arena, slots, columns, old, new):
         source, target = arena[slots[r] * old : (slots[r] + 1) * old], arena[r * new : r * new + len(columns)]
         for c in range(len(columns)):
             line[c] = source[columns[c]]
-        target[:] = line
+        for c in range(len(columns)):  # target[:] = line would compile messages about shapes, too
+            target[c] = line[c]
 
 
 @compiled
