@@ -240,7 +240,7 @@ def expansion(n=20, n_outputs=1, seed=0, one_sign=False, dtype=np.float64):
     values[:n] = rbf(Z[-1], Z)
     mean, point, near = np.zeros_like(alpha), np.zeros((1, 2), dtype), np.zeros(alpha.shape[1], np.float32)
     mean[:, :n] = rng.normal(size=(n_outputs, n))
-    room = (values, others, point, near, np.zeros(3, np.int64), np.zeros(1, maintenance.TALLY))
+    room = (values, others, point, near, near.view(np.int32), np.zeros(3, np.int64), np.zeros(1, maintenance.TALLY))
     return maintenance.Expansion(RBF(GAMMA), support, alpha, mean, *room)
 
 
