@@ -9,9 +9,11 @@ import pytest
 import samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 from maxmargin import Certificate, Problem, losses, penalties
 from maxmargin.losses import Huber
+from maxmargin.problem import checks
 
 every_loss = pytest.mark.parametrize("name", losses.names())
 seeds = st.integers(0, 2**32 - 1)
@@ -487,3 +489,12 @@ def test_a_free_intercept_is_not_in_the_norm(penalty):
     risk = np.sum(0.7 * naive.phi(problem.loss, y * (X @ w[:5] + 100.0)))
     assert problem.primal(w) == pytest.approx(NORMS[penalty][0](w[:5]) + risk, rel=1e-13)
     assert 0.0 <= problem.certificate(w).dual <= problem.primal(np.zeros(6))
+
+
+def test_more_features_than_memory_has_room_for_are_refused_by_name(monkeypatch):
+    """One wrong index in a text file of a kilobyte makes two billion features."""
+    X = csr_matrix(([1.0, 2.0], [0, 2**31 - 2], [0, 1, 2]), shape=(2, 2**31 - 1))
+    monkeypatch.setattr(checks, "available_memory", lambda: 16.0 * 2**30)
+    with pytest.raises(MemoryError, match=r"2,147,483,647 features: .* take 64.0 GB.*index a mistake"):
+        Problem(X, [1, -1])
+    Problem(X[:, : 1 << 25], [1, -1])  # a gigabyte

@@ -278,7 +278,7 @@ def test_packing_takes_a_few_blocks_of_memory(tmp_path):
 # ---------------------------------------------------------------- damage
 
 
-@pytest.mark.parametrize("damage", ["flip", "truncate", "missing", "exchanged", "header"])
+@pytest.mark.parametrize("damage", ["flip", "truncate", "missing", "exchanged", "header", "renamed"])
 def test_a_damaged_block_is_named(tmp_path, damage):
     X, y = sparse_rows()
     store = maxmargin.pack(X, tmp_path / "s", y=y, block_size="4K")
@@ -292,6 +292,8 @@ def test_a_damaged_block_is_named(tmp_path, damage):
         path.unlink()
     elif damage == "exchanged":
         shutil.copy(tmp_path / "s" / "block-000001", path)
+    elif damage == "renamed":
+        path.write_bytes(raw.replace(b'"indptr"', b'"indptx"', 1))
     else:
         path.write_bytes(b"\xff" * 9 + raw[9:])
     for read in (store.load, store.verify, store.labels, lambda: list(store)):

@@ -50,7 +50,7 @@ def test_compiling_is_not_on_the_clock(cold):
     (reason, seconds, took, compiling), _ = cold[0]
     assert reason == "converged"
     assert compiling > 10.0 * seconds
-    assert took >= compiling > 0.5 * took
+    assert took >= compiling
     (reason, _, _, loading), _ = cold[1]
     assert reason == "converged"
     assert 0.0 < loading < compiling

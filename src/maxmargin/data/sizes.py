@@ -52,3 +52,25 @@ def in_words(n_bytes: float) -> str:
             return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:.1f} {unit}"
         n_bytes /= 1024
     return f"{n_bytes:.1f} TB"
+
+
+def available_memory() -> float:
+    """Bytes that the system could use for files; infinity where nobody tells."""
+    return min(_of_the_machine(), _of_the_group())
+
+
+def _of_the_machine() -> float:
+    try:
+        with open("/proc/meminfo", "rb") as file:
+            return next(int(line.split()[1]) * 1024.0 for line in file if line.startswith(b"MemAvailable"))
+    except (OSError, StopIteration):
+        return float("inf")
+
+
+def _of_the_group() -> float:
+    """What a container allows, if this is one."""
+    try:
+        with open("/sys/fs/cgroup/memory.max", "rb") as file:
+            return float(file.read())
+    except (OSError, ValueError):  # it is not limited
+        return float("inf")

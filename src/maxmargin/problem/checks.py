@@ -8,9 +8,12 @@ import numpy as np
 
 from maxmargin import losses
 from maxmargin.data.rows import Array
+from maxmargin.data.sizes import available_memory, in_words
 from maxmargin.losses import Loss
 
 _AT_ONCE = 1 << 20  # rows that are looked at together: nothing else is made that is as long as all rows
+_BYTES_A_FEATURE = 32  # the weights, a gradient, a step, and what a method needs beside them
+_MANY_FEATURES = 1 << 24  # below that, memory is not looked at
 _LARGEST = 1e150  # that C |x|^2 of all rows may be: squares of such sums are computed
 
 
@@ -20,6 +23,15 @@ def check_vector(name: str, vector: Any, n: int, what: str) -> Array:
     if vector.shape != (n,):
         raise ValueError(f"the problem has {n} {what}, but {name} has shape {vector.shape}")
     return vector
+
+
+def check_features(n_weights: int) -> None:
+    """Refuse more features than the memory that is free has room for weights of: a wrong index in a file, mostly."""
+    if n_weights >= _MANY_FEATURES and n_weights * _BYTES_A_FEATURE > available_memory():
+        raise MemoryError(
+            f"there are {n_weights:,} features: vectors of weights alone take {in_words(n_weights * _BYTES_A_FEATURE)},"
+            " more than the memory that is free. Is the largest feature index a mistake?"
+        )
 
 
 def check_labels(y: Any, n: int, loss: Loss) -> Array:

@@ -35,7 +35,7 @@ from maxmargin.data.source import RowVector
 from maxmargin.losses import Loss
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.penalties import Penalty
-from maxmargin.problem.checks import check_scale, check_vector, costs
+from maxmargin.problem.checks import check_features, check_scale, check_vector, costs
 from maxmargin.problem.questions import Questions, write_norms2
 from maxmargin.problem.risks import Risk, SumOfLosses
 from maxmargin.problem.rounding import RowSums, rounding_error, row_sums
@@ -145,6 +145,7 @@ class Problem(Questions):
             source, known = InMemory((rows,), effective_n_jobs(n_jobs)), {"norms2": norms2}
         if source.n_rows == 0:
             raise ValueError("X has no rows: there is nothing to learn from")
+        check_features(source.n_weights)
         if source.n_weights == 0:
             raise ValueError("X has no features and there is no intercept: there is nothing to learn")
         self.__dict__.update(

@@ -140,6 +140,8 @@ def block_layout(folder: Path, facts: Any) -> Layout:
         raise StoreError(f"{error} (a damaged block)") from None
     if layout.kind != KIND or layout.sha256 != facts.sha256 or layout.size != facts.n_bytes:
         raise StoreError(f"{path}: this is not the block that the index of the store means")
+    if "y" not in layout.extents or not {"values", "indptr"} & set(layout.extents):
+        raise StoreError(f"{path}: arrays of this block are missing (a damaged block)")
     expected = facts.n_rows
     n = layout.extents["values"].shape[0] if "values" in layout.extents else layout.extents["indptr"].shape[0] - 1
     if n != expected or layout.extents["y"].shape != (expected,):

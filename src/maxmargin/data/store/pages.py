@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.data.rows import Rows, between
+from maxmargin.data.sizes import available_memory
 from maxmargin.data.store.reader import Reader, StoredSpan
 
 _AHEAD = 8  # so many pages, of some megabytes each, before its use the system is asked to read one
@@ -129,25 +130,3 @@ def read_only(rows: Rows) -> Rows:
         if isinstance(part, np.ndarray):
             part.flags.writeable = False
     return rows
-
-
-def available_memory() -> float:
-    """Bytes that the system could use for files; infinity where nobody tells."""
-    return min(_of_the_machine(), _of_the_group())
-
-
-def _of_the_machine() -> float:
-    try:
-        with open("/proc/meminfo", "rb") as file:
-            return next(int(line.split()[1]) * 1024.0 for line in file if line.startswith(b"MemAvailable"))
-    except (OSError, StopIteration):
-        return float("inf")
-
-
-def _of_the_group() -> float:
-    """What a container allows, if this is one."""
-    try:
-        with open("/sys/fs/cgroup/memory.max", "rb") as file:
-            return float(file.read())
-    except (OSError, ValueError):  # it is not limited
-        return float("inf")
