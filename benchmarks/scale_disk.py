@@ -1,9 +1,10 @@
 """Stores on disk beside memory: time of fits, coordinate descent by blocks, a cold disk, the budget, packing.
 
-The part "disk" of ``python -m benchmarks scale``. Data are generated, into a temporary folder, which should be on a
-real disk (``TMPDIR``): ten gigabytes of it in full, one with ``--quick``. Fits in memory and from stores take turns,
-and have the same number of passes. The page cache is dropped where that is allowed (as root); if not, what needs it
-is left out.
+    python -m benchmarks.scale_disk passes blocks cold pack     # or one of them, or: budget
+
+Data are generated, into a temporary folder, which should be on a real disk (``TMPDIR``): a gigabyte of it. Fits in
+memory and from stores take turns, and have the same number of passes. The page cache is dropped where that is allowed
+(as root); if not, what needs it is left out.
 """
 
 from __future__ import annotations

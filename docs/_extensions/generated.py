@@ -179,7 +179,7 @@ class KernelTable(_FromText):
 
 
 class DiskTables(_FromText):
-    """``.. disk-tables:: FILE.json``: what ``python -m benchmarks scale --out`` has written of stores."""
+    """``.. disk-tables:: FILE.json``: what `benchmarks/scale_disk.py` has measured of stores."""
 
     required_arguments = 1
 

@@ -47,7 +47,8 @@ class KernelMachine(Seeded, LibsvmExport, CertifiedEstimator, SolverChoice, Kern
     max_time : float, default=None
         Limit in seconds on the whole fit, which pairs of classes share. The model found by then is kept.
     n_jobs : int, default=None
-        Threads, over pairs of classes and inside them; -1: all cores. Results do not depend on it.
+        Threads, over pairs of classes and inside them; -1: all cores. Results do not depend on it, but within `tol`
+        where pairs that are trained side by side share a `cache_size` that is small beside their kernel matrices.
     verbose : bool or int, default=False
         1: show a progress bar on a terminal.
     random_state : int, Generator, RandomState or None, default=None
