@@ -190,7 +190,13 @@ def test_a_block_that_is_damaged_between_passes_is_named(client, tmp_path):
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 @pytest.mark.parametrize(
-    ("solver", "loss"), [("ocas", "hinge"), ("tron", "logistic"), ("augmented_lagrangian", "hinge"), ("bmrm", "huber")]
+    ("solver", "loss"),
+    [
+        ("ocas", "hinge"),
+        pytest.param("tron", "logistic", marks=pytest.mark.slow),
+        pytest.param("augmented_lagrangian", "hinge", marks=pytest.mark.slow),
+        pytest.param("bmrm", "huber", marks=pytest.mark.slow),
+    ],
 )
 def test_memory_disk_and_cluster_give_the_same_bits(client, tmp_path, solver, loss, storage):
     X, y = sample(storage)
@@ -211,7 +217,7 @@ def test_memory_disk_and_cluster_give_the_same_bits(client, tmp_path, solver, lo
         assert model.certificate_ == expected.certificate
 
 
-@pytest.mark.parametrize("n_workers", [1, 3])
+@pytest.mark.parametrize("n_workers", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_the_number_of_workers_changes_no_bit(n_workers):
     in_memory = InMemory(tuple(as_rows(part, 1.0)[0] for part in in_parts(sample()[0])))
     expected = solve(Problem(in_memory, sample()[1], 50.0, "hinge"), "ocas", tol=1e-6)

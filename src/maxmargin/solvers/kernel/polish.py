@@ -24,7 +24,8 @@ from maxmargin.solvers.kernel.start import Solution
 MOST_ROWS = 512  # of a problem that is worth it: its kernel matrix takes two megabytes
 _STEPS = 30
 _PROXIMAL_STEPS = 20
-_RIDGE = 1e-7  # of the largest diagonal entry
+_RIDGE = 1e-7  # of the largest diagonal entry, in the first proximal step
+_SHRINK = 0.1  # what it becomes after each: from a better solution, a longer step finds its way
 _SMALL = 1e-11  # violation that may be a rounding error, relative to the largest number that it is made of
 
 
@@ -48,7 +49,7 @@ def _polished(problem: KernelProblem, K: Array, beta: Array, gap: float) -> tupl
         new = _certified(problem, _active_set(problem, K, beta, ridge))
         if new is None or (best is not None and new[1].gap > 0.5 * best[1].gap):
             break
-        best, beta = new, new[0].beta
+        best, beta, ridge = new, new[0].beta, _SHRINK * ridge
     return best if best is not None and best[1].gap <= gap else None
 
 
