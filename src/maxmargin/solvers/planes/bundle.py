@@ -22,8 +22,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._code_cache import working_time
 from maxmargin import losses
+from maxmargin._code_cache import working_time
 from maxmargin.data.rows import Array
 from maxmargin.data.source import RowVector
 from maxmargin.losses import QUADRATIC_DUAL
