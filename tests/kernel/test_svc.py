@@ -201,8 +201,10 @@ def test_single_precision_and_mixed_storage():
             np.testing.assert_allclose(model.decision_function(new), reference.decision_function(X), atol=1e-5)
 
 
-def test_one_warning_says_the_gap_and_what_to_change():
+@pytest.mark.parametrize("storage", [np.asarray, csr_matrix], ids=["dense", "csr"])
+def test_one_warning_says_the_gap_and_what_to_change(storage):
     X, y = data(SVC, 300, classes=3)
+    X = storage(X)
     for options, advice in (({"max_iter": 1}, "max_iter=1 was too small"), ({"max_time": 1e-6}, "raise max_time")):
         with pytest.warns(ConvergenceWarning, match=f"relative duality gap of .* against .*{advice}") as caught:
             model = SVC(C=1e3, tol=1e-9, **options).fit(X, y)

@@ -161,7 +161,7 @@ class KernelMachine(Seeded, LibsvmExport, CertifiedEstimator, SolverChoice, Kern
         if self._is_finished:
             return None
         names = machines.names(self.classes_) if len(machines) > 1 else [""]  # type: ignore[attr-defined]
-        return self._complaint(len(X), results, names)
+        return self._complaint(X.shape[0], results, names)
 
     def _check_parameters(self) -> None:
         check_numbers(self, *(name for name in ("C", "coef0", "epsilon", "nu", "cache_size") if hasattr(self, name)))
