@@ -90,7 +90,7 @@ def _polished(result: Result, problem: KernelProblem, tol: float) -> Result | No
     """The result with all its digits, if it then has the gap that was asked for, or rounding ended it anyhow."""
     from maxmargin.solvers.kernel.polish import polish
 
-    found = polish(problem, result.state.beta, result.certificate.gap)
+    found = polish(problem, result.state.beta, result.certificate.gap, tol)
     if found is None or (found[1].relative_gap > tol and result.stop_reason != "rounding"):
         return None
     reason = "converged" if found[1].relative_gap <= tol else "rounding"

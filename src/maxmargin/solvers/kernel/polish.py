@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxmargin import kernels
 from maxmargin.data.rows import Array
 from maxmargin.problem.gram import one_blas_thread
 from maxmargin.problem.kernel_problem import KernelProblem
@@ -25,11 +26,11 @@ MOST_ROWS = 512  # of a problem that is worth it: its kernel matrix takes two me
 _STEPS = 30
 _PROXIMAL_STEPS = 20
 _RIDGE = 1e-7  # of the largest diagonal entry, in the first proximal step
-_SHRINK = 0.1  # what it becomes after each: from a better solution, a longer step finds its way
+_SHRINK = 0.1  # what it becomes where such steps no longer gain, and tol is not reached
 _SMALL = 1e-11  # violation that may be a rounding error, relative to the largest number that it is made of
 
 
-def polish(problem: KernelProblem, beta: Array, gap: float) -> tuple[Solution, KernelCertificate] | None:
+def polish(problem: KernelProblem, beta: Array, gap: float, tol: float) -> tuple[Solution, KernelCertificate] | None:
     """A solution with a smaller gap than this, if there is one near beta; its certificate is computed in float64."""
     n = problem.n_rows
     if n > MOST_ROWS or problem.penalize_intercept:
@@ -37,19 +38,26 @@ def polish(problem: KernelProblem, beta: Array, gap: float) -> tuple[Solution, K
     K, every = np.empty((n, n)), np.arange(n)
     problem.values.block(every, problem.values.columns(every, np.float64), K, every)
     with one_blas_thread():  # or the last bits would depend on what other threads do
-        return _polished(problem, K, beta, gap)
+        return _polished(problem, K, beta, gap, tol)
 
 
-def _polished(problem: KernelProblem, K: Array, beta: Array, gap: float) -> tuple[Solution, KernelCertificate] | None:
+def _polished(
+    problem: KernelProblem, K: Array, beta: Array, gap: float, tol: float
+) -> tuple[Solution, KernelCertificate] | None:
     ridge = _RIDGE * max(float(np.abs(np.diagonal(K)).max()), 1e-300)
     best = _certified(problem, _active_set(problem, K, beta, 0.0))
     if best is not None and best[1].gap <= min(gap, _SMALL * abs(best[1].primal)):
         return best
     for _ in range(_PROXIMAL_STEPS):  # where the system is singular, as that of a linear kernel often is
         new = _certified(problem, _active_set(problem, K, beta, ridge))
-        if new is None or (best is not None and new[1].gap > 0.5 * best[1].gap):
+        if new is None:
             break
-        best, beta, ridge = new, new[0].beta, _SHRINK * ridge
+        if best is None or new[1].gap <= 0.5 * best[1].gap:
+            best, beta = new, new[0].beta
+        elif best[1].relative_gap > tol and kernels.is_positive(problem.kernel):
+            ridge *= _SHRINK
+        else:
+            break
     return best if best is not None and best[1].gap <= gap else None
 
 
