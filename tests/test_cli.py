@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -494,6 +495,17 @@ BAD_FILES = {
     "fake.model": b"solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 999999999\nbias -1\nw\n1\n",
     "huge.model": (10**7).to_bytes(8, "little") + b'{"coef"',
 }
+
+
+def test_a_read_only_file_system_is_found_out_before_the_work(cli, two, monkeypatch):
+    def refuse(**options):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(maxmargin.LinearSVC, "fit", lambda *arguments, **options: pytest.fail("it was trained"))
+    code, _, err = cli("train", two, "m")
+    assert code == 1
+    assert "m: cannot be written: Read-only file system" in err
 
 
 @pytest.mark.parametrize(

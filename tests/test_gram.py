@@ -10,6 +10,7 @@ from maxmargin.data import cuts
 from maxmargin.data.rows import as_rows
 from maxmargin.problem import gram
 from maxmargin.problem.gram import cholesky, cholesky_solve, newton_step, one_blas_thread, weighted_gram
+from maxmargin.problem.gram_rows import least_recently_used
 
 
 def data(n_rows=300, n_features=7, density=0.6, dtype=np.float64):
@@ -141,3 +142,16 @@ def test_blas_keeps_to_one_thread_and_gets_them_back():
         assert set(blas_threads()) <= {1}
         second.__exit__(None, None, None)
         assert blas_threads() == before
+
+
+@pytest.mark.parametrize(
+    ("used", "owner", "n", "expected"),
+    [
+        ([1, 2, 3], [0, 1, 2], 1, [0]),  # row 0 is as good as any other
+        ([3, 1, 2], [4, 0, 2], 2, [1, 2]),
+        ([9, 1, 2], [-1, 5, 0], 2, [0, 1]),  # what is empty comes first, however it was used
+        ([0, 0, 5], [-1, -1, 3], 2, [0, 1]),
+    ],
+)
+def test_the_slots_used_longest_ago_are_taken(used, owner, n, expected):
+    assert sorted(least_recently_used(np.array(used), np.array(owner), n)) == expected

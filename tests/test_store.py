@@ -313,6 +313,23 @@ def test_a_block_that_is_damaged_between_two_readings_is_named(tmp_path):
         store.load()
 
 
+@pytest.mark.parametrize(("place", "change"), [(0, 1), (2, -100), (-1, 1)])
+def test_places_of_rows_that_contradict_each_other_are_named(tmp_path, monkeypatch, place, change):
+    """As of a block that was written wrong, so that its checksum fits."""
+    X, y = sparse_rows()
+    reader = maxmargin.pack(X, tmp_path / "s", y=y, block_size="4K").reader
+    read = reader.column
+
+    def read_wrong(block, name):
+        column = read(block, name)
+        column[place] += change
+        return column
+
+    monkeypatch.setattr(reader, "column", read_wrong)
+    with pytest.raises(StoreError, match=r"block-000001: the places of its rows are not in order"):
+        reader.spans(1)
+
+
 def test_what_is_no_store_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         maxmargin.open_store(tmp_path / "nothing")

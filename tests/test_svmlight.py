@@ -247,6 +247,13 @@ def test_instructions_mean_what_their_python_says(a, b):
     assert _apply(_bits.multiply_wide, a, b) == _bits._multiply_wide(a, b)
 
 
+def test_the_python_of_instructions():
+    assert [_bits._trailing_zeros(np.uint64(word)) for word in (0, 1, 8, 2**63, 2**64 - 1)] == [64, 0, 3, 63, 0]
+    assert [_bits._leading_zeros(np.uint64(word)) for word in (0, 1, 8, 2**63, 2**64 - 1)] == [64, 63, 60, 0, 0]
+    assert _bits._multiply_wide(np.uint64(2**63), np.uint64(6)) == (3, 0)
+    assert _bits._multiply_wide(np.uint64(2**32 + 1), np.uint64(2**32 - 1)) == (0, 2**64 - 1)
+
+
 def _apply(instruction, *args):
     """An instruction can be called from compiled code only."""
     if instruction not in _COMPILED:

@@ -223,3 +223,12 @@ def test_fewer_weights_are_refused():
     with pytest.raises(ValueError, match="cannot make 3 weights fewer: 2 were asked for"):
         widened(np.zeros(3), 2)
     np.testing.assert_array_equal(widened(np.zeros(0), 2, keep_last=True), [0.0, 0.0])
+
+
+def test_a_row_is_added_to_weights_that_have_decayed():
+    rows, norms2 = as_rows(X)
+    x, w = scaled_vector(np.arange(6.0)), np.arange(6.0)
+    decay(x, 0.25)
+    scaled_add(rows, 1, -2.0, x, scaled_dot(rows, 1, x), norms2[1])
+    np.testing.assert_allclose(dense(x), 0.25 * w - 2.0 * X[1], rtol=1e-14)
+    assert scaled_norm2(x) == pytest.approx(dense(x) @ dense(x))

@@ -10,7 +10,7 @@ from naive.larank import larank
 from maxmargin import Problem, solve
 from maxmargin.problem.risks import CrammerSinger
 from maxmargin.solvers import get
-from maxmargin.solvers.coordinate.larank import LaRank
+from maxmargin.solvers.coordinate.larank import NEW, OLD, OPTIMIZE, LaRank, choose
 
 
 def classes(n, K, d, seed=0):
@@ -69,3 +69,19 @@ def test_what_it_does_not_take_is_named():
         solve(Problem(X, 2.0 * y - 1.0, loss="hinge"), LaRank())
     with pytest.raises(ValueError, match="n_optimize"):
         LaRank(-1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "pair"),
+    [
+        (NEW, (0, 3)),  # upwards the row's own class only
+        (OLD, (2, 3)),  # any class that is below its bound
+        (OPTIMIZE, (2, 1)),  # those with a coefficient only
+    ],
+)
+def test_the_pair_of_classes(kind, pair):
+    g, beta = np.array([0.1, -0.2, 0.9, -0.5]), np.array([0.5, -0.2, -0.3, 0.0])
+    up, down, gain = choose(g, beta, 0, 1.0, kind)
+    assert (up, down) == pair
+    assert gain == pytest.approx(g[up] - g[down])
+    assert choose(g[::-1].copy(), np.array([0.0, 0.0, 0.0, 1.0]), 3, 1.0, OPTIMIZE) == (-1, -1, 0.0)

@@ -60,6 +60,15 @@ def test_every_pass_is_that_of_plain_numpy(loss, method, C):
         np.testing.assert_allclose(result.w, w, rtol=1e-9, atol=1e-10)
 
 
+@every_method
+def test_an_iteration_is_one_step(method):
+    problem, _ = weighted_problem(SquaredHinge())
+    solver, state = Tron(method), Tron(method).init_state(problem)
+    for steps in range(4):  # the first evaluates where it is
+        state = solver.update(problem, state, Goal(0.0, 100.0))
+        assert solver.counters(state)["steps"] == steps
+
+
 @pytest.mark.parametrize("method", [*METHODS, "auto"])
 @every_storage
 def test_steps_with_costs_of_their_own_and_an_intercept(method, storage):
