@@ -205,9 +205,8 @@ def test_certificates_hold_in_extended_precision(kind, name, scale):
         beta, b = result.state.beta.astype(np.longdouble), np.longdouble(result.state.intercept)
         primal, dual = bounds(problem, K, beta, b)
         claimed = result.certificate
-        hidden = np.longdouble(claimed.gap) / 1000  # below that, rounding is left out of the numbers
-        assert primal - dual - b * (problem.total - beta.sum()) <= claimed.gap + hidden
-        assert primal - claimed.gap <= claimed.primal <= primal + 2 * claimed.gap + hidden
+        assert primal - dual - b * (problem.total - beta.sum()) <= claimed.gap
+        assert primal - claimed.gap <= claimed.primal <= primal + 2 * claimed.gap
         assert result.stop_reason != "converged" or claimed.relative_gap <= tol
 
 
@@ -279,8 +278,8 @@ def test_the_certificate_of_all_classes_at_once_holds_in_extended_precision():
         primal = (beta * F).sum() / 2 + C * margins.max(axis=1).sum()
         dual = beta[np.arange(60), y].sum() - (beta * F).sum() / 2
         claimed = result.certificate
-        assert primal - dual <= claimed.gap * np.longdouble(1.001)
-        assert primal <= claimed.primal + np.longdouble(claimed.gap) / 1000
+        assert primal - dual <= claimed.gap
+        assert primal <= claimed.primal
         assert claimed.rounding > 0.0
 
 

@@ -85,8 +85,7 @@ class KernelClasses:
         dual = share * float(beta[own].sum()) - 0.5 * share * share * norms2
         gap = max(primal - dual, 0.0)
         in_primal, in_dual = self._rounding_errors(beta, F, risk)
-        if not in_primal + in_dual < 1e-3 * gap:
-            primal, gap = primal + in_primal, gap + in_primal + in_dual
+        primal, gap = primal + in_primal, gap + in_primal + in_dual
         if kernels.is_positive(self.kernel):
             gap = min(gap, primal)  # no loss is negative, so zero bounds the optimum as well
         certificate = KernelCertificate(primal, primal - gap, gap)

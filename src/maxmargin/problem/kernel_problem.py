@@ -46,7 +46,6 @@ from maxmargin.problem.kernel_program import KernelCertificate, Program, best_in
 from maxmargin.problem.kernel_rounding import cost_of_balance, rounding_error
 
 _TILE_SHARE = 0.1  # of the cache's size, for copies of the rows at hand; not part of it
-_WORTH_TELLING = 1e-3  # of the gap: what rounding can do to it is left out of its numbers below that
 _WORTH_A_PASS = 0.1  # of the gap: what rounding can do is bounded more closely above that
 LOSSES = (losses.Hinge, losses.SquaredHinge, losses.EpsilonInsensitive, losses.SquaredEpsilonInsensitive)
 
@@ -344,7 +343,7 @@ class KernelProblem:
     ) -> KernelCertificate:
         """Bound the distance of beta from the optimum, with f = K beta computed in float64 for every row.
 
-        What rounding can do is part of it, but for less than a thousandth of the gap; see `kernel_rounding`.
+        What rounding can do is part of it; see `kernel_rounding`.
 
         Parameters
         ----------
@@ -364,8 +363,7 @@ class KernelProblem:
             in_primal, in_gap = rounding_error(self, beta, f, b, risk, gap, closely=True)
         gap += cost_of_balance(self, beta, f, b) if self.is_feasible(beta) else np.inf
         error = 2.0 * in_primal + in_gap
-        if not error < _WORTH_TELLING * gap:
-            primal, gap = primal + in_primal, gap + error
+        primal, gap = primal + in_primal, gap + error
         if self.machine != "one class" and kernels.is_positive(self.kernel) and primal > 0.0:
             gap = min(gap, primal)  # no loss is negative, so zero bounds the optimum as well
         certificate = KernelCertificate(primal, primal - gap, gap)

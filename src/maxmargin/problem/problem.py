@@ -332,9 +332,7 @@ class Problem(Questions):
         return Certificate(primal, primal - gap, gap)
 
     def with_rounding(self, w: Array, computed: Certificate, alpha: Array | None = None) -> tuple[Certificate, float]:
-        """A certificate that holds for exact arithmetic, and what rounding can do to its gap.
-
-        Where that is less than a thousandth of the gap, it is left out of the numbers of the certificate.
+        """A certificate that holds for exact arithmetic, and what of its gap is there for rounding.
 
         Parameters
         ----------
@@ -348,8 +346,6 @@ class Problem(Questions):
             return computed, 0.0
         risk = computed.primal - self.regularizer(w)
         error = rounding_error(self, self._row_sums, w, risk, computed.gap, alpha)
-        if 2.0 * error < 1e-3 * computed.gap:
-            return computed, 2.0 * error
         primal = computed.primal + error
         gap = min(computed.gap + 2.0 * error, primal)
         return Certificate(primal, primal - gap, gap), 2.0 * error

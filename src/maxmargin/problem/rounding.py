@@ -98,11 +98,12 @@ def rounding_error(problem: Any, sums: RowSums, w: Array, risk: float, gap: floa
     if alpha is not None:
         parts = pieces(problem.source, alpha, problem.norms2)
         moved = min(moved, sum(float(dot(np.abs(a), np.sqrt(norms2))) for a, norms2 in parts))
-    in_sums = _UNIT * (problem.n_rows + 8) * (risk + 0.5 * norm * norm)
+    primal = risk + problem.regularizer(w)
+    in_sums = _UNIT * (problem.n_rows + problem.n_weights + 8) * primal
     dv = _UNIT * (problem.n_rows + 2) * moved
     in_distance = dv * math.sqrt(2.0 * gap) + 0.5 * dv * dv
-    if penalties.is_norm(problem.penalty):  # a dual norm that exceeds 1 unseen
-        in_distance = min(1.0, dv) * (risk + problem.regularizer(w))
+    if penalties.is_norm(problem.penalty):  # a dual norm that exceeds 1 unseen, and w'v
+        in_distance = min(1.0, dv) * max(primal - gap, 0.0) + dv * norm
     return 3.0 * in_losses + 2.0 * in_sums + in_distance
 
 

@@ -292,6 +292,7 @@ def _better(before: Result, after: Result) -> Result:
     if after.stop_reason == "converged" or after.certificate.primal <= before.certificate.primal:
         return after
     primal = before.certificate.primal
-    gap = float(np.fmin(before.certificate.gap, primal - after.certificate.dual))
-    certificate = Certificate(primal, primal - gap, gap)
+    dual = float(np.fmax(before.certificate.dual, after.certificate.dual))
+    gap = float(np.fmin(before.certificate.gap, primal - dual))
+    certificate = Certificate(primal, dual, gap)
     return replace(before, certificate=certificate, stop_reason=after.stop_reason, detail=after.detail)

@@ -39,7 +39,14 @@ _LEAST_BETWEEN = 1.0  # passes before the solver's belief counts again, after it
 
 
 class GaveUp(Exception):
-    """Raised by `update` or `reconsider` when a method cannot go on from its state: the run ends, as "stalled"."""
+    """Raised by `update` or `reconsider` when a method cannot go on from its state: the run ends, as "stalled".
+
+    A solver that works in place says in which state it has left its arrays, since the one before knows nothing of it.
+    """
+
+    def __init__(self, reason: str, state: State | None = None):
+        super().__init__(reason)
+        self.state = state
 
 
 @dataclass(frozen=True)
@@ -245,6 +252,9 @@ class _Loop:
                 break
             except GaveUp as why:
                 reason, self.detail = "stalled", str(why)
+                if why.state is not None:
+                    self.state = why.state
+                    report = solver.report(problem, self.state, goal)
                 break
             before, report = report, solver.report(problem, self.state, goal)
             if self._is_worth_a_certificate(report, is_idle=report.passes == before.passes):
@@ -274,6 +284,7 @@ class _Loop:
     def _update(self, goal: Goal, max_time: float, interrupt: threading.Event) -> None:
         """One update. An iteration that is paused half-way, or leads out of the numbers, leaves the state as it was."""
         if self.solver.is_in_place:
+            self.is_certified = False
             self.state = self.solver.update(self.problem, self.state, goal)
         else:
             with pausing(lambda: interrupt.is_set() or self.seconds >= max_time), np.errstate(all="ignore"):
@@ -340,10 +351,7 @@ class _Loop:
 
     def _is_proven(self) -> bool:
         """Whether the goal is reached, also if rounding was at its worst."""
-        c = self.certificate
-        if c is None or not c.relative_gap <= self.goal.tol:
-            return False
-        return self.rounding >= 1e-3 * c.gap or c.gap + self.rounding <= self.goal.tol * _size(c)
+        return self.certificate is not None and self.certificate.relative_gap <= self.goal.tol
 
     def _is_down_to_rounding(self) -> bool:
         """Whether the goal cannot be proven in these numbers, and the gap is such that nothing better can be either."""

@@ -143,7 +143,7 @@ class SMO(ExpansionSolver):
         wanted = 0.5 * tol / max(certificate.relative_gap, 1e-300)
         least = _LEAST_LEVEL * max(1.0, float(np.abs(problem.target).max()), float(np.abs(f).max()))
         if state.n_updates and state.level <= least and certificate.relative_gap > tol:  # not at the start
-            raise GaveUp("the gap is as small as rounding errors allow")
+            raise GaveUp("the gap is as small as rounding errors allow", state)
         level = max(least, state.level * min(0.5, max(0.05, wanted)))
         state.f[:], state.b[0] = f, b
         return state._replace(

@@ -16,7 +16,7 @@ def note_exact_gap(state: Any, gap: float) -> Any:
     if gap < 0.7 * state.exact_gap:
         return state._replace(exact_gap=gap, n_vain=0)
     if state.n_vain >= _VAIN:
-        raise GaveUp("the gap does not fall any more: it is as small as rounding errors allow")
+        raise GaveUp("the gap does not fall any more: it is as small as rounding errors allow", state)
     return state._replace(n_vain=state.n_vain + 1)
 
 
@@ -25,5 +25,5 @@ def note_progress(state: Any, dual: float, gap: float) -> Any:
     if dual > state.best_dual + _RISE * gap:
         return state._replace(best_dual=dual, n_idle=0)
     if state.n_idle >= _PATIENCE:
-        raise GaveUp("the objective has not changed for thousands of blocks: it may be that C is too large")
+        raise GaveUp("the objective has not changed for thousands of blocks: it may be that C is too large", state)
     return state._replace(n_idle=state.n_idle + 1)
