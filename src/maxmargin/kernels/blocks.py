@@ -244,10 +244,10 @@ class KernelValues:
             buffers[name] = np.empty(size, dtype)
         return buffers[name][:size]
 
-    def _dense_products(self, which: Array, tile: Tile, dtype: Any) -> Array:
-        """Inner products of some rows with a tile's columns."""
-        dots = self.buffer("dots", len(which) * tile.n, dtype).reshape(len(which), tile.n)
-        return np.dot(self._dense(which, dtype), tile.vectors.T, out=dots)
+    def _dense_products(self, rows: Array, tile: Tile, dtype: Any) -> Array:
+        """Inner products of some rows, as `_dense` gives them, with a tile's columns."""
+        dots = self.buffer("dots", len(rows) * tile.n, dtype).reshape(len(rows), tile.n)
+        return np.dot(rows, tile.vectors.T, out=dots)
 
     def _scratch(self, tile: Tile, dtype: Any) -> Scratch:
         """Memory for a sparse row or two narrow ones: its values, and products and kernel values with a tile."""
@@ -284,14 +284,15 @@ class KernelValues:
         if not self.is_dense:
             scratch = self._scratch(tile, dtype)
             store_sparse(self.function, self._sparse(dtype), which, norms2, tile, scratch, out, places, offset)
-        elif self._is_narrow(dtype):
-            rows, scratch = self._dense(which, dtype), self._scratch(tile, dtype)
-            store_narrow(self.function, rows, norms2, tile, scratch, out, places, offset)
+            return
+        rows = self._dense(which, dtype)
+        if self._is_narrow(dtype):
+            store_narrow(self.function, rows, norms2, tile, self._scratch(tile, dtype), out, places, offset)
         elif out.dtype == dtype:
-            store(self.function, self._dense_products(which, tile, dtype), norms2, tile, out, places, offset)
+            store(self.function, self._dense_products(rows, tile, dtype), norms2, tile, out, places, offset)
         else:
             values = self.buffer("values", len(tile.norms2), dtype)
-            dots = self._dense_products(which, tile, dtype)
+            dots = self._dense_products(rows, tile, dtype)
             store_rounded(self.function, dots, norms2, tile, values, out, places, offset)
 
     def apply(self, which: Array, J: Array, beta: Array, dtype: Any = None) -> Array:
@@ -309,27 +310,36 @@ class KernelValues:
         chunk = _CHUNK if self.is_dense and not self._is_narrow(dtype) else _LONG_CHUNK
         self.prepare()  # before threads ask for it
         self.n_values += len(which) * len(J)
-        width = self._width(dtype)
-        for c in range(0, len(J), width):  # one tile at a time: they may be large
-            tile, weights = self.tile(J[c : c + width], dtype), np.ascontiguousarray(beta[:, c : c + width])
+        columns = self.columns(J, dtype)
+        borders = list(itertools.pairwise(columns.borders))
+        weights = [np.ascontiguousarray(beta[:, lo:hi]) for lo, hi in borders]
+        # All tiles at once if they are kept anyhow; or one at a time, which may be large.
+        steps = [columns.tiles] if columns.tiles is not None else ([self.tile(J[lo:hi], dtype)] for lo, hi in borders)
+        n_done = 0
+        with one_blas_thread():
+            for tiles in steps:
+                pairs = list(zip(tiles, weights[n_done : n_done + len(tiles)]))
+                n_done += len(tiles)
 
-            def add(begin: int, tile: Tile = tile, weights: Array = weights) -> None:
-                part, sums = which[begin : begin + chunk], out[:, begin : begin + chunk]
-                norms2, function = self.norms2[part], self.function
-                if not self.is_dense:
-                    scratch = self._scratch(tile, dtype)
-                    add_up_sparse(function, self._sparse(dtype), part, norms2, tile, scratch, weights, sums)
-                elif self._is_narrow(dtype):
-                    scratch = self._scratch(tile, dtype)
-                    add_up_narrow(function, self._dense(part, dtype), norms2, tile, scratch, weights, sums)
-                else:
-                    values = self.buffer("values", len(tile.norms2), dtype)
-                    dots = self._dense_products(part, tile, dtype)
-                    add_up(function, dots, norms2, tile, weights, values, sums)
+                def add(begin: int, pairs: list[tuple[Tile, Array]] = pairs) -> None:
+                    self._add_sums(which[begin : begin + chunk], pairs, dtype, out[:, begin : begin + chunk])
 
-            with one_blas_thread():
                 map_ordered(add, range(0, len(which), chunk), self.n_jobs)
         return out
+
+    def _add_sums(self, which: Array, pairs: list[tuple[Tile, Array]], dtype: Any, sums: Array) -> None:
+        """Add to ``sums[k]`` the kernel values of some rows with tiles, each times its ``weights[k]``."""
+        norms2, function = self.norms2[which], self.function
+        rows = self._dense(which, dtype) if self.is_dense else None
+        for tile, weights in pairs:
+            if rows is None:
+                scratch = self._scratch(tile, dtype)
+                add_up_sparse(function, self._sparse(dtype), which, norms2, tile, scratch, weights, sums)
+            elif self._is_narrow(dtype):
+                add_up_narrow(function, rows, norms2, tile, self._scratch(tile, dtype), weights, sums)
+            else:
+                values = self.buffer("values", len(tile.norms2), dtype)
+                add_up(function, self._dense_products(rows, tile, dtype), norms2, tile, weights, values, sums)
 
     def apply_symmetric(self, J: Array, beta: Array) -> Array:
         """As ``apply(J, J, beta, np.float64)``, at half the price: what k(x_i, x_j) is, k(x_j, x_i) is as well."""

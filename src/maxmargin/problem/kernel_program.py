@@ -14,6 +14,8 @@ from maxmargin._jit import compiled
 from maxmargin.data.rows import Array
 from maxmargin.problem.problem import Certificate
 
+_FEW = 1000  # break points of the primal, as a function of the intercept, that are sorted
+
 
 class Program(NamedTuple):
     """The quadratic program of some rows but for its kernel matrix; see the head of `kernel_problem`."""
@@ -109,12 +111,22 @@ def _kinked_intercept(program: Program, e: Array, total: float) -> float:
     steps = np.concatenate([program.upper[up], -program.lower[down]])
     if len(points) == 0:
         return 0.0
-    order = np.argsort(points, kind="stable")
-    points, slope = points[order], total - program.upper.sum() + np.cumsum(steps[order])
+    slope = total - float(program.upper.sum())
     flat = 1e-12 * max(float(steps.sum()), abs(total))
-    k = min(int(np.searchsorted(slope, -flat)), len(points) - 1)
-    following = points[min(k + 1, len(points) - 1)]
-    return float(0.5 * (points[k] + following)) if abs(slope[k]) <= flat else float(points[k])
+    beyond = float(points.max())  # the least of the points above those at hand
+    while len(points) > _FEW:  # one half after the other is left out: to sort all would take many times as long
+        below = points <= np.median(points[:: len(points) // _FEW + 1])
+        if below.all() or not below.any():  # ties, or no numbers
+            break
+        rise = float(steps[below].sum())
+        if slope + rise >= -flat:
+            beyond, points, steps = float(points[~below].min()), points[below], steps[below]
+        else:
+            points, steps, slope = points[~below], steps[~below], slope + rise
+    order = np.argsort(points, kind="stable")
+    points, slopes = np.append(points[order], beyond), slope + np.cumsum(steps[order])
+    k = min(int(np.searchsorted(slopes, -flat)), len(slopes) - 1)
+    return float(0.5 * (points[k] + points[k + 1])) if abs(slopes[k]) <= flat else float(points[k])
 
 
 def _smooth_intercept(program: Program, e: Array, total: float) -> float:

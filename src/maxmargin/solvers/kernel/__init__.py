@@ -46,6 +46,13 @@ def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float =
     >>> result.stop_reason
     'converged'
     """
+    from maxmargin.problem.gram import one_blas_thread
+
+    with one_blas_thread():  # once for all: BLAS threads that are woken for a long vector wait on a processor of ours
+        return _solve(problem, solver, tol, options)
+
+
+def _solve(problem: KernelProblem, solver: str | Solver, tol: float, options: dict[str, Any]) -> Result:
     from maxmargin.problem.duplicates import merge_duplicates
     from maxmargin.solvers.base import run
     from maxmargin.solvers.kernel.linear import is_for_linear, solve_linear

@@ -20,7 +20,8 @@ _LEAST_BYTES = 1 << 20  # of the arena
 _LEAST_SLOTS = 64  # rows that there must be room for
 _HEADROOM = 1.05  # of the columns, for rows that join
 _LOOSE = 1.2  # of the columns, from where on they are laid out anew
-_TILE = 4096  # columns whose sums stay in the nearest cache
+_TILE = 1024  # columns whose sums stay in the nearest cache
+_GATHER = 128  # rows of a block's matrix that a thread copies at a time
 _ROWS_A_SUM = 64  # rows whose sum is float32; see `kernels.rounding`
 
 
@@ -38,6 +39,7 @@ class ActiveRows:
         self.values = values
         self.arena = np.empty(max(_LEAST_BYTES, int(cache_size * 2**20)) // 4, np.float32)
         self.rows = np.zeros(0, np.int64)  # the active ones
+        self.wanted = self.rows  # the same, as they were given to `change`
         self.stride, self.columns = 64, values.columns(self.rows)
         self._lay_out(np.zeros(0, np.int64), 0)
 
@@ -69,6 +71,9 @@ class ActiveRows:
 
     def change(self, rows: Array) -> None:
         """Let exactly these rows be active."""
+        if rows is self.wanted:
+            return
+        self.wanted = rows
         place = np.full(self.values.n_rows, -1, np.int64)
         place[rows] = 0
         stay = place[self.rows] == 0  # of the present ones
@@ -114,7 +119,10 @@ class ActiveRows:
         if self.values.is_cheap:
             self.values.block(self.rows[block], self.values.columns(self.rows[block]), out, np.arange(len(block)))
         else:
-            _gather(self.matrix, slots, block, out)
+            borders = [*range(0, len(block), _GATHER), len(block)]
+            map_blocks(
+                lambda lo, hi: _gather(self.matrix, slots[lo:hi], block, out[lo:hi]), borders, self.values.n_jobs
+            )
         return out
 
     def add(self, slots: Array, change: Array, f: Array) -> Array:

@@ -30,12 +30,20 @@ import numpy as np
 from maxmargin.data.rows import Array
 from maxmargin.problem import Certificate
 from maxmargin.problem.kernel_problem import LOSSES, KernelProblem
-from maxmargin.problem.kernel_program import best_intercept, risk_and_gap
+from maxmargin.problem.kernel_program import Program, best_intercept, risk_and_gap
 from maxmargin.solvers.base import Goal, Report
 from maxmargin.solvers.kernel.active_rows import ActiveRows
 from maxmargin.solvers.kernel.block import LARGEST, solve_working_set, ways
 from maxmargin.solvers.kernel.expansion import ExpansionSolver, FreeExpansion, counters_of, refuse_penalized_intercept
-from maxmargin.solvers.kernel.outputs import add_change, bring_up_to_date, look, risk_of_others, settle
+from maxmargin.solvers.kernel.outputs import (
+    add_change,
+    bring_back,
+    bring_up_to_date,
+    is_in_play,
+    look,
+    risk_of_others,
+    settle,
+)
 from maxmargin.solvers.kernel.stall import note_exact_gap, note_progress
 from maxmargin.solvers.kernel.start import starting_point
 from maxmargin.vectors import dot
@@ -44,6 +52,8 @@ _SAMPLE_TOL = 1e-2  # relative gap of a sample's solution
 _WITHIN = 0.5  # of the gap that is wanted, what the active rows may have
 _CUT = 0.05  # of the present gap, to which the active problem is solved at least
 _NEAR = 3.0  # times the gap that is wanted, from where on the active problem is solved to the end
+_NEAR_ROWS = 2.0  # idle rows that are kept in play, per active row; those nearest to the margin
+_SETTLED = 0.5  # of the primal value, the gap below which the margin is about where it will be
 _LOOK_EVERY = 4  # blocks between two looks at the gap of the active rows
 _BLOCK_TOL = 0.02  # of the violation, to which a block is solved
 _IDLE = 20  # such looks after which all outputs are computed anew
@@ -60,6 +70,8 @@ class _Fields(NamedTuple):
     b: Array  # the intercept, an array of one number
     order: Array  # of the rows: random, those without weight left out
     n_known: int
+    aside: Array  # rows of these that are left alone until the others are solved
+    aside_since: Array  # the coefficients that f of theirs belongs to
     active: Array  # rows
     last: Array  # rows kept from the last block
     active_goal: float  # relative gap to solve the active rows to
@@ -139,6 +151,8 @@ class BlockSMO(ExpansionSolver):
             b=np.array([b]),
             order=order,
             n_known=n_known,
+            aside=nobody,
+            aside_since=beta.copy(),
             active=nobody,
             last=nobody,
             active_goal=1.0,
@@ -188,20 +202,22 @@ class BlockSMO(ExpansionSolver):
         """Bring the outputs of frozen rows up to date, look at the gap of all, and choose the active rows anew."""
         bring_up_to_date(problem, state)
         while True:
-            known = np.sort(state.order[: state.n_known])
+            known = np.flatnonzero(is_in_play(problem, state))
             program, beta, f = problem.program.of(known), state.beta[known], state.f[known]
             b = best_intercept(program, program.target - f, problem.total)
             gaps, distance, risk = look(program, beta, f, b)
             primal, gap = 0.5 * dot(beta, f) + risk + problem.total * b, float(gaps.sum())
-            is_whole = state.n_known == len(state.order)
-            tol = goal.tol if is_whole else max(goal.tol, _SAMPLE_TOL)
+            is_whole = len(known) == len(state.order)
+            tol = goal.tol if state.n_known == len(state.order) else max(goal.tol, _SAMPLE_TOL)
             state.b[0] = b
             state = state._replace(primal=primal, dual=primal - gap, n_rounds=state.n_rounds + 1)
             state = note_exact_gap(state, gap) if state.is_exact else note_progress(state, primal - gap, gap)
             is_stuck = is_whole and not state.is_exact and state.n_idle >= _IDLE  # on outputs that are not quite right
             if gap > tol * max(abs(primal), problem.scale) and not is_stuck:
                 break
-            if not is_whole:
+            if len(state.aside):
+                state = bring_back(problem, state)
+            elif not is_whole:
                 state = self._larger_sample(problem, state)
             elif not settle(problem, state, known, program):
                 return state._replace(believes=True)
@@ -209,6 +225,10 @@ class BlockSMO(ExpansionSolver):
                 state = state._replace(is_exact=True, best_dual=-np.inf, n_idle=0)
         size = max(abs(primal), problem.scale)
         active = self._choose_active(problem, state, known, beta, gaps, distance, program)
+        if is_whole and gap <= _SETTLED * size:
+            is_idle = (beta == 0.0) & (gaps == 0.0)
+            is_idle[np.searchsorted(known, active)] = False
+            state = _set_aside(state, known, is_idle, distance, len(active))
         active_goal = _CUT * gap / size if size else 0.0
         if len(active) == len(known) or active_goal < _NEAR * tol:  # another round would cost more
             active_goal = _WITHIN * tol
@@ -256,10 +276,9 @@ class BlockSMO(ExpansionSolver):
 
     def _one_block(self, problem: KernelProblem, state: BlockState, goal: Goal) -> BlockState:
         work = _workspace(problem)
-        if len(work.rows) != len(state.active) or not np.array_equal(np.sort(work.rows), state.active):
-            work.change(state.active)
+        work.change(state.active)
         rows = work.rows
-        program, beta, f = problem.program.of(rows), state.beta[rows], state.f[rows]
+        program, beta, f = _program_of_active(problem, work), state.beta[rows], state.f[rows]
         e, up, down = ways(program, beta, f)
         top, bottom = float(up.max()), float(down.min())
         scale = max(1e-300, float(np.abs(program.target).max()), abs(top), abs(bottom))
@@ -320,14 +339,22 @@ class BlockSMO(ExpansionSolver):
         self, problem: KernelProblem, state: BlockState, rows: Array, program: Any, beta: Array, f: Array
     ) -> tuple[float, float]:
         """Primal value and the gap of the active rows, the others' outputs taken as they are."""
-        is_frozen = np.zeros(problem.n_rows, bool)
-        is_frozen[state.order[: state.n_known]] = True
+        is_frozen = is_in_play(problem, state)
         is_frozen[rows] = False
         total = problem.total - (float(state.beta.sum()) - float(beta.sum()))
         b = best_intercept(program, program.target - f, total)
         risk, gap = risk_and_gap(program, beta, f, b)
         other_risk, products = risk_of_others(problem.program, state.beta, state.f, b, is_frozen)
         return 0.5 * (dot(beta, f) + products) + risk + other_risk + problem.total * b, gap
+
+
+def _set_aside(state: BlockState, known: Array, is_idle: Array, distance: Array, n_active: int) -> BlockState:
+    """Leave idle rows alone that are far beyond the margin: most stay there, whatever happens near it."""
+    away, n_near = distance[is_idle], int(_NEAR_ROWS * n_active)
+    if len(away) <= 2 * n_near:
+        return state
+    aside = known[is_idle][away > np.partition(away, n_near)[n_near]]
+    return state._replace(aside=aside, aside_since=state.beta.copy())
 
 
 def _workspace(problem: KernelProblem) -> ActiveRows:
@@ -338,6 +365,14 @@ def _workspace(problem: KernelProblem) -> ActiveRows:
         largest = min(4 * 2048**2 / 2**20, _BLOCK_SHARE * problem.cache_size)
         held["active_rows"] = ActiveRows(problem.values, problem.cache_size - largest)
     return held["active_rows"]
+
+
+def _program_of_active(problem: KernelProblem, work: ActiveRows) -> Program:
+    """The program of the active rows, in their order; made once for all blocks of a round."""
+    held = problem.__dict__
+    if held.get("program_of", (None,))[0] is not work.rows:
+        held["program_of"] = work.rows, problem.program.of(work.rows)
+    return held["program_of"][1]
 
 
 def _matrix_of_block(problem: KernelProblem, q: int) -> Array:

@@ -19,23 +19,42 @@ from maxmargin.problem.kernel_program import Program, row_gap
 from maxmargin.problem.kernel_rounding import errors_of_outputs
 
 
+def is_in_play(problem: KernelProblem, state: Any) -> Array:
+    """Which rows are: those that are known, but for those set aside."""
+    out = np.zeros(problem.n_rows, bool)
+    out[state.order[: state.n_known]] = True
+    out[state.aside] = False
+    return out
+
+
 def bring_up_to_date(problem: KernelProblem, state: Any) -> None:
     """Let f of the frozen rows be K beta, too."""
-    changed = np.flatnonzero(state.beta != state.applied)
-    known = state.order[: state.n_known]
-    is_frozen = np.ones(problem.n_rows, bool)
+    is_frozen = is_in_play(problem, state)
     is_frozen[state.active] = False
-    frozen = known[is_frozen[known]]
-    if len(changed) and len(frozen):
-        add_change(problem, state, np.sort(frozen), changed, (state.beta - state.applied)[changed])
+    _apply_since(problem, state, np.flatnonzero(is_frozen), state.applied)
     state.applied[:] = state.beta
+
+
+def bring_back(problem: KernelProblem, state: Any) -> Any:
+    """Let f of the rows that were set aside be K beta, too, and let them be in play again."""
+    _apply_since(problem, state, state.aside, state.aside_since)
+    return state._replace(aside=state.aside[:0])
+
+
+def _apply_since(problem: KernelProblem, state: Any, rows: Array, before: Array) -> None:
+    """Bring outputs of some rows from one vector of coefficients to the present one."""
+    changed = np.flatnonzero(state.beta != before)
+    if len(changed) and len(rows):
+        add_change(problem, state, rows, changed, (state.beta - before)[changed])
 
 
 def add_change(problem: KernelProblem, state: Any, rows: Array, changed: Array, change: Array) -> None:
     """Add to the outputs of some rows what a change of coefficients does to them."""
-    sums, spread = problem.values.apply(rows, changed, np.stack([change, np.abs(change)]))
-    state.f[rows] += sums
-    state.doubt[rows] += problem.values.errors(rows, spread)
+    up = change > 0.0  # apart: of values that are positive, their sum is then the sum of their sizes, too
+    rises = problem.values.apply(rows, changed[up], change[up])
+    falls = problem.values.apply(rows, changed[~up], -change[~up])
+    state.f[rows] += rises - falls
+    state.doubt[rows] += problem.values.errors(rows, rises + falls)
 
 
 def settle(problem: KernelProblem, state: Any, known: Array, program: Program) -> int:
