@@ -8,7 +8,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 from maxmargin.problem.duplicates import merge_duplicates
 from maxmargin.problem.kernel_problem import KernelProblem
-from maxmargin.problem.kernel_program import Program
+from maxmargin.problem.kernel_program import Program, best_intercept
 from maxmargin.solvers import kernel
 from maxmargin.solvers.kernel.block import solve_working_set
 from maxmargin.solvers.kernel.block_smo import BlockSMO
@@ -297,3 +297,46 @@ def test_steps_whose_gain_float32_cannot_hold_stay_within_the_bounds():
     assert np.all((beta >= lower) & (beta <= upper))
     level = e[:3].mean()  # the three that are free have the same slope
     np.testing.assert_allclose(beta, [*(e[:3] - level) / 1e14, 0.0], rtol=0.02, atol=1e-32)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+def test_rows_that_were_set_aside_count_in_the_end(sparse):
+    """Rows far beyond the margin wait until the others are solved; the answer is that of all, and any threads' bits."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    y = np.where(X[:, 0] + 0.3 * np.sin(4.0 * X[:, 1]) > 0.0, 1.0, -1.0)
+    storage = csr_matrix(X) if sparse else X
+    solver, n_aside, betas = BlockSMO(first_sample=300, least_active=64), [], []
+    for n_jobs in (1, 3):
+        problem = KernelProblem(storage, y, 10.0, kernel="rbf", gamma=0.5, n_jobs=n_jobs)
+        result = kernel.solve(
+            problem, solver, tol=1e-5, callbacks=[lambda progress: n_aside.append(len(progress.state.aside)) or False]
+        )
+        assert result.stop_reason == "converged"
+        betas.append(result.state.beta)
+    assert max(n_aside) > 500
+    np.testing.assert_array_equal(*betas)
+    assert_optimal(problem, storage, result, 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["classes", "targets", "one class"])
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_intercept_of_many_rows_is_where_the_primal_is_least(kind, ties):
+    """No point at which the slope of the primal changes is better."""
+    rng = np.random.default_rng(1)
+    n = 5000
+    e = rng.integers(0, 7, n).astype(float) if ties else rng.normal(size=n)
+    cost, y = rng.choice([0.5, 2.0], n), rng.choice([-1.0, 1.0], n)
+    lower = {"classes": np.where(y < 0.0, -cost, 0.0), "targets": -cost, "one class": np.zeros(n)}[kind]
+    upper = np.where(y > 0.0, cost, 0.0) if kind == "classes" else cost
+    kink = np.full(n, 0.1 if kind == "targets" else 0.0)
+    total = 0.3 * cost.sum() if kind == "one class" else 0.0
+
+    def primal(b):
+        z = e - b
+        return (upper * np.maximum(z - kink, 0.0) - lower * np.maximum(-z - kink, 0.0)).sum() + total * b
+
+    found = best_intercept(Program(e, kink, lower, upper, np.zeros(n)), e, total)
+    around = np.concatenate([e - 0.1, e, e + 0.1])
+    near = around[np.argsort(np.abs(around - found))[:200]]  # the primal is convex: what is near decides
+    assert primal(found) <= min(primal(b) for b in near) * (1.0 + 1e-12)
