@@ -23,6 +23,17 @@ def _same_random_numbers_in_c():
     _C.srand(1)
 
 
+@pytest.fixture(scope="session")
+def client():
+    """A Dask cluster of two workers, for all tests of a process: to start one takes seconds."""
+    distributed = pytest.importorskip("distributed")
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    )
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
 def pytest_configure(config):
     config.addinivalue_line(
         "markers", "thread_unsafe: of scikit-learn's own tests, which `test_scikit_learns_tests` runs"

@@ -39,15 +39,6 @@ CASES = [
 BORDERS = [0, 70, 70, 71, 200, 300]  # an empty partition, and one of a single row
 
 
-@pytest.fixture(scope="module")
-def client():
-    cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-    )
-    with cluster, distributed.Client(cluster) as client:
-        yield client
-
-
 def sample(storage="dense", n_classes=2):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 5)) * (rng.random((300, 5)) < 0.7)

@@ -31,15 +31,6 @@ N_PARTITIONS = len(BORDERS) - 1
 FEW_ROUNDS = 3  # that in which it died, and what the scheduler asks for twice until it knows
 
 
-@pytest.fixture(scope="module")
-def client():
-    cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-    )
-    with cluster, distributed.Client(cluster) as client:
-        yield client
-
-
 def sample(storage="csr"):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 5)) * (rng.random((300, 5)) < 0.7)
@@ -61,7 +52,9 @@ def problem_on(client, loss, C=50.0):
 def witness(client, tmp_path_factory):
     witness = Witness(tmp_path_factory.mktemp("witness"))
     client.register_plugin(witness)
-    return witness
+    yield witness
+    witness.order()  # nobody dies any more
+    client.unregister_worker_plugin(witness.name)
 
 
 STEPS = {  # where a worker dies: in which function, of what solver with which loss, after how many others have begun it

@@ -14,8 +14,6 @@ _MOST_VALUES = 12
 
 # What users set by keywords, as scikit-learn's estimators have it: a list of options is not a tangle.
 _OPTIONS = {("solvers/base.py", "run")}
-# A pass hands a step the vectors one by one: these are the five of a point, and those of the next one.
-_TWO_POINTS = {("solvers/newton/interior_rows.py", "move")}
 
 
 def values_of(function, records):
@@ -60,10 +58,10 @@ def test_no_function_takes_more_values_than_one_can_follow():
             if isinstance(node, ast.FunctionDef) and values_of(node, RECORDS) > _MOST_VALUES:
                 seen.add((where, node.name))
                 is_estimator = where.startswith("estimators/") and node.name == "__init__"
-                if not is_estimator and (where, node.name) not in _OPTIONS | _TWO_POINTS:
+                if not is_estimator and (where, node.name) not in _OPTIONS:
                     too_many[where, node.name] = values_of(node, RECORDS)
     assert too_many == {}
-    assert seen >= _OPTIONS | _TWO_POINTS, "an exception that is needed no longer"
+    assert seen >= _OPTIONS, "an exception that is needed no longer"
 
 
 def test_no_file_is_too_long():

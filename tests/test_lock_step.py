@@ -17,6 +17,7 @@ from maxmargin.data.store import StoreError
 from maxmargin.data.store.source import StoreSource
 
 N_CLASSES, N_FEATURES = 4, 40
+LABELS = Labels(np.ones(400), np.ones(400), None)
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +37,13 @@ def path(tmp_path):
 
 def opened(path, memory=1):
     return maxmargin.open_store(path, memory=memory)
+
+
+def runs_in_step(path, n_runs, **options):
+    """The rows as each of so many runs has them, and what lets the runs go in step."""
+    source = opened(path).source(**options)
+    lock_step = LockStep(source, n_runs)
+    return source.in_step(lock_step), lock_step
 
 
 def one_after_the_other(monkeypatch):
@@ -72,24 +80,18 @@ def test_the_same_bits_from_fewer_reads(path, monkeypatch, solver, loss, tol, n_
 
 
 def test_one_pass_serves_all_that_wait(path):
-    source = opened(path).source()
-    lock_step = LockStep(source, 3)
-    own = source.in_step(lock_step)
-    labels = Labels(np.ones(400), np.ones(400), None)
+    own, lock_step = runs_in_step(path, 3)
 
     def run(k):
-        return [own.make_pass(_count, labels, shared=[k]).total for _ in range(k + 1)]
+        return [own.make_pass(_count, LABELS, shared=[k]).total for _ in range(k + 1)]
 
     assert lock_step.map(run, 3) == [[0], [400, 400], [800, 800, 800]]
     assert lock_step.n_joint == 3  # as many as the longest run asks for
 
 
 def test_more_runs_than_go_at_a_time(path):
-    source = opened(path).source(n_jobs=2)
-    lock_step = LockStep(source, 2)
-    own = source.in_step(lock_step)
-    labels = Labels(np.ones(400), np.ones(400), None)
-    found = lock_step.map(lambda k: own.make_pass(_count, labels, shared=[k]).total, 5)
+    own, lock_step = runs_in_step(path, 2, n_jobs=2)
+    found = lock_step.map(lambda k: own.make_pass(_count, LABELS, shared=[k]).total, 5)
     assert found == [400 * k for k in range(5)]
     assert lock_step.n_joint == 3
 
@@ -100,11 +102,10 @@ def _count(block, k):
 
 def test_passes_in_one_fail_and_pause_by_themselves(path):
     source = opened(path).source(n_jobs=2)
-    labels = Labels(np.ones(400), np.ones(400), None)
     requests = [
-        Request(_count, labels, shared=[2]),
-        Request(_fail, labels),
-        Request(_count, labels, shared=[3], should_pause=lambda: True),
+        Request(_count, LABELS, shared=[2]),
+        Request(_fail, LABELS),
+        Request(_count, LABELS, shared=[3], should_pause=lambda: True),
     ]
     good, failed, paused = source.make_passes(requests)
     assert good.total == 800
@@ -117,14 +118,11 @@ def _fail(block):
 
 
 def test_a_run_that_fails_ends_all_and_is_the_one_that_is_told(path):
-    source = opened(path).source()
-    lock_step = LockStep(source, 3)
-    own = source.in_step(lock_step)
-    labels = Labels(np.ones(400), np.ones(400), None)
+    own, lock_step = runs_in_step(path, 3)
 
     def run(k):
         for _ in range(100):
-            own.make_pass(_fail if k == 1 else _count, labels, shared=[] if k == 1 else [k])
+            own.make_pass(_fail if k == 1 else _count, LABELS, shared=[] if k == 1 else [k])
 
     with pytest.raises(ZeroDivisionError):
         lock_step.map(run, 3)
@@ -132,14 +130,11 @@ def test_a_run_that_fails_ends_all_and_is_the_one_that_is_told(path):
 
 
 def test_one_run_pauses_and_the_others_go_on(path):
-    source = opened(path).source()
-    lock_step = LockStep(source, 2)
-    own = source.in_step(lock_step)
-    labels = Labels(np.ones(400), np.ones(400), None)
+    own, lock_step = runs_in_step(path, 2)
 
     def run(k):
         with pausing(lambda: k == 1):
-            return own.make_pass(_count, labels, shared=[1]).total
+            return own.make_pass(_count, LABELS, shared=[1]).total
 
     def caught(k):
         try:

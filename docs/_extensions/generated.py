@@ -48,6 +48,21 @@ class _FromText(SphinxDirective):
         return section.children
 
 
+class _FromReport(_FromText):
+    """A directive whose content is made of a JSON file that the sources of the site have."""
+
+    required_arguments = 1
+
+    def report(self) -> dict:
+        path = Path(self.env.srcdir) / self.arguments[0]
+        self.env.note_dependency(str(path))
+        return json.loads(path.read_text())
+
+
+def _versions(machine: dict) -> str:
+    return ", ".join(f"{name} {number}" for name, number in machine["versions"].items() if number)
+
+
 def _table(widths: str, header: list[str], rows: list[list[str]]) -> list[str]:
     lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", "   :class: compact", ""]
     for row in [header, *rows]:
@@ -99,22 +114,15 @@ class SolverTable(_FromText):
         return _table("20 24 24 32", ["solver", "takes", "paper", "file and test"], rows)
 
 
-class BenchmarkTable(_FromText):
+class BenchmarkTable(_FromReport):
     """``.. benchmark-table:: FILE.json``: what ``python -m benchmarks linear --out`` has written; one thread."""
 
-    required_arguments = 1
-
     def text(self) -> list[str]:
-        path = Path(self.env.srcdir) / self.arguments[0]
-        self.env.note_dependency(str(path))
-        report = json.loads(path.read_text())
+        report = self.report()
         machine = report["machine"]
-        versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items() if number)
         when = f"{report['date']}, " if "date" in report else ""
-        lines = [
-            f"{when}{machine['processor']}, {machine['cores']} cores, one thread, processor seconds. {versions}.",
-            "",
-        ]
+        lines = [f"{when}{machine['processor']}, {machine['cores']} cores, one thread, processor seconds."]
+        lines += [f"{_versions(machine)}.", ""]
         for case in report["cases"]:
             rows, columns = case["shape"]
             loss = case["loss"].replace("_", " ")
@@ -150,18 +158,13 @@ class BenchmarkTable(_FromText):
 _KERNEL_GAP = 1e-3  # relative gap of the runs that the table shows
 
 
-class KernelTable(_FromText):
+class KernelTable(_FromReport):
     """``.. kernel-table:: FILE.json``: what ``python -m benchmarks exact --json`` has written."""
 
-    required_arguments = 1
-
     def text(self) -> list[str]:
-        path = Path(self.env.srcdir) / self.arguments[0]
-        self.env.note_dependency(str(path))
-        report = json.loads(path.read_text())
+        report = self.report()
         machine = report["machine"]
-        versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items() if number)
-        lines = [f"{report['date']}, {machine['processor']}, {machine['cores']} cores. {versions}.", ""]
+        lines = [f"{report['date']}, {machine['processor']}, {machine['cores']} cores. {_versions(machine)}.", ""]
         runs = [run for run in report["runs"] if run.get("goal", _KERNEL_GAP) == _KERNEL_GAP]
         names = {"sklearn": "scikit-learn's SVC", "sklearnex": "scikit-learn-intelex"}
         peers = [who for who in names if any(run["who"] == who for run in runs)]
@@ -178,17 +181,13 @@ class KernelTable(_FromText):
         return lines + _table(" ".join(["20"] * len(header)), header, rows)
 
 
-class DiskTables(_FromText):
+class DiskTables(_FromReport):
     """``.. disk-tables:: FILE.json``: what `benchmarks/scale_disk.py` has measured of stores."""
-
-    required_arguments = 1
 
     def text(self) -> list[str]:
         from benchmarks.scale_disk import table
 
-        path = Path(self.env.srcdir) / self.arguments[0]
-        self.env.note_dependency(str(path))
-        report = json.loads(path.read_text())
+        report = self.report()
         machine = report["machine"]
         lines = [
             f"{report['date']}, {machine['processor']}, {machine['cores']} cores, {report['threads']} threads.",
@@ -209,15 +208,11 @@ class DiskTables(_FromText):
         return lines
 
 
-class ClaimsTables(_FromText):
+class ClaimsTables(_FromReport):
     """``.. claims-tables:: FILE.json``: the verdicts of ``python -m papers``, a table for each paper."""
 
-    required_arguments = 1
-
     def text(self) -> list[str]:
-        path = Path(self.env.srcdir) / self.arguments[0]
-        self.env.note_dependency(str(path))
-        record = json.loads(path.read_text())
+        record = self.report()
         machine = record["machine"]
         counts = Counter(v["verdict"] for paper in record["papers"] for v in paper["verdicts"])
         lines = [

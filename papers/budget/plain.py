@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._jit import compiled
+from maxmargin.solvers.budget.merging import golden_section
 
-_SECTION = (5.0**0.5 - 1.0) / 2.0
 _PRECISION = 0.01
 _LEAST = 1e-300
 
@@ -131,7 +131,7 @@ def _maintain(vectors, alpha, kappa, gamma, flags):
         if j == p or alpha[j] * alpha[p] <= 0.0:
             continue
         m, k = alpha[p] / (alpha[p] + alpha[j]), max(kappa[j], _LEAST)
-        h = _golden_section(1.0 - m if is_exchanged else m, np.log(k))
+        h = golden_section(1.0 - m if is_exchanged else m, k, _PRECISION, 1.0)
         merged = alpha[p] * k ** ((1.0 - h) ** 2) + alpha[j] * k ** (h * h)
         loss = alpha[p] ** 2 + alpha[j] ** 2 - merged**2 + 2.0 * alpha[p] * alpha[j] * k
         if loss < least:
@@ -145,29 +145,6 @@ def _maintain(vectors, alpha, kappa, gamma, flags):
             vectors[best, f] = h * vectors[p, f] + (1.0 - h) * vectors[best, f]
     vectors[p], alpha[p] = vectors[last], alpha[last]
     return share
-
-
-@compiled
-def _golden_section(m, log_kappa):
-    """The h in [0, 1] at which m kappa^((1-h)^2) + (1-m) kappa^(h^2) is largest."""
-    low, high = 0.0, 1.0
-    left, right = high - _SECTION, low + _SECTION
-    at_left, at_right = _merged(m, log_kappa, left), _merged(m, log_kappa, right)
-    while high - low > _PRECISION:
-        if at_left > at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _SECTION * (high - low)
-            at_left = _merged(m, log_kappa, left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _SECTION * (high - low)
-            at_right = _merged(m, log_kappa, right)
-    return 0.5 * (low + high)
-
-
-@compiled
-def _merged(m, log_kappa, h):
-    return m * np.exp(log_kappa * (1.0 - h) ** 2) + (1.0 - m) * np.exp(log_kappa * h * h)
 
 
 def dense(X: Any) -> np.ndarray:

@@ -16,7 +16,7 @@ import importlib
 import itertools
 import uuid
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from dask import delayed
 
 from maxmargin.dask.tasks import (
     Partition,
-    Request,
+    TaskRequest,
     add_sums,
     drop_sums,
     keep,
@@ -38,7 +38,7 @@ from maxmargin.dask.tasks import (
 )
 from maxmargin.data.cuts import SumTree, size_of
 from maxmargin.data.rows import Array
-from maxmargin.data.source import Labels, Pass, Paused, RowVector, Source, asked_to_pause
+from maxmargin.data.source import Labels, Pass, Paused, Request, Source, asked_to_pause
 from maxmargin.data.store.store import StoreRows
 
 _PATIENCE = 0.2  # seconds between two looks at whether a pass shall pause
@@ -122,31 +122,20 @@ class DaskSource(Source):
     def _partition_sizes(self) -> list[tuple[int, int]]:
         return [(part.n_rows, part.n_stored) for part in self.partitions]
 
-    def make_pass(
-        self,
-        step: Callable[..., Any],
-        labels: Labels,
-        *,
-        shared: Sequence[Any] = (),
-        reads: Sequence[RowVector] = (),
-        writes: Sequence[Any] = (),
-        sums: Sequence[int | tuple[int, ...] | Array] = (),
-        looks_at_rows: bool = True,
-        effort: float = 1.0,
-    ) -> Pass:
-        """Call `step` on every block of rows; see `maxmargin.data.source`."""
-        if not looks_at_rows:  # all that is needed is here
-            return super().make_pass(
-                step, labels, shared=shared, reads=reads, writes=writes, sums=sums, looks_at_rows=False
-            )
-        request = Request(_name_of(step), labels.loss, tuple(shared), tuple(writes), effort)
-        vectors = tuple(self.new_vector(kind) for kind in writes)
+    def _answer(self, request: Request) -> Pass:
+        if not request.looks_at_rows:  # all that is needed is here
+            return super()._answer(request)
+        labels, reads, sums = request.labels, request.reads, request.sums
+        task = TaskRequest(
+            _name_of(request.step), labels.loss, tuple(request.shared), tuple(request.writes), request.effort
+        )
+        vectors = tuple(self.new_vector(kind) for kind in request.writes)
         filled = [k for k, part in enumerate(self.partitions) if part.n_rows]
         firsts = list(itertools.accumulate((part.n_rows for part in self.partitions), initial=0))
         spans = [slice(firsts[k], firsts[k + 1]) for k in filled]
         reads_of = [[vector[span] for vector in reads] for span in spans]
         sums_of = [list(sums)] + [[_shape(kind) for kind in sums]] * (len(filled) - 1)
-        answers, totals = self._computed(request, filled, self._labels_of(labels), reads_of, sums_of)
+        answers, totals = self._computed(task, filled, self._labels_of(labels), reads_of, sums_of)
         for span, (_, parts, *_rest) in zip(spans, answers):
             for vector, part in zip(vectors, parts):
                 vector[span] = part
@@ -182,7 +171,7 @@ class DaskSource(Source):
         return [f"{what}-{self._name}-{number}-{k}" for k in partitions]
 
     def _computed(
-        self, request: Request, filled: list[int], known: list[Any], reads: list[Any], sums: list[Any]
+        self, request: TaskRequest, filled: list[int], known: list[Any], reads: list[Any], sums: list[Any]
     ) -> tuple[list[Any], list[Any]]:
         """What workers say of the partitions that have rows, and the sums."""
         keys = self._keys(request.step[1], filled)

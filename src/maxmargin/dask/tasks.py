@@ -28,7 +28,7 @@ class Partition(NamedTuple):
     checksum: str
 
 
-class Request(NamedTuple):
+class TaskRequest(NamedTuple):
     """A pass, but for the rows and what is known of each."""
 
     step: tuple[str, str]  # its module and its name there: compiled code does not travel
@@ -67,7 +67,7 @@ def on_matrix(function: Callable[[Any], Any], rows: Rows) -> Any:
     return function(as_matrix(rows))
 
 
-def keep(request: Request) -> Request:
+def keep(request: TaskRequest) -> TaskRequest:
     """What all parts of a pass are given, so that it travels to each worker once."""
     return request
 
@@ -93,7 +93,7 @@ def _unpacked(packed: Packed) -> Array:
     return np.array(numbers, dtype=packed.dtype)
 
 
-def run_pass(rows: Rows, known: tuple[Array, Array], request: Request, reads: list[Array], sums: list[Any]) -> Any:
+def run_pass(rows: Rows, known: tuple[Array, Array], request: TaskRequest, reads: list[Array], sums: list[Any]) -> Any:
     """One partition's part of a pass: results, vectors, sums."""
     module, name = request.step
     y, cost = known

@@ -197,8 +197,7 @@ def read_number(start):
 @compiled(fastmath=EXACT_MATH)
 def _read_any_number(start):
     """`read_number` byte by byte: any number of digits, a point anywhere, an exponent."""
-    sign = byte_at(start)
-    first = start + 1 if sign in (MINUS, PLUS) else start
+    is_negative, first = _behind_sign(start)
     p = first
     mantissa = np.uint64(0)
     exponent = 0
@@ -229,14 +228,20 @@ def _read_any_number(start):
     value = decimal_to_double(mantissa, exponent)
     if value != value or (cut and decimal_to_double(mantissa + _U1, exponent) != value):
         return 0.0, NOT_PLAIN
-    return (-value if sign == MINUS else value), p
+    return (-value if is_negative else value), p
+
+
+@compiled(fastmath=EXACT_MATH)
+def _behind_sign(start):
+    """Whether there is a minus at `start`, and the address behind it or behind a plus."""
+    sign = byte_at(start)
+    return sign == MINUS, start + 1 if sign in (MINUS, PLUS) else start
 
 
 @compiled(fastmath=EXACT_MATH)
 def _read_exponent(start):
     """The exponent at `start`, behind the ``e``, and the address behind it or `NOT_PLAIN`."""
-    sign = byte_at(start)
-    first = start + 1 if sign in (MINUS, PLUS) else start
+    is_negative, first = _behind_sign(start)
     p = first
     exponent = 0
     digit = byte_at(p) - ZERO
@@ -247,4 +252,4 @@ def _read_exponent(start):
         digit = byte_at(p) - ZERO
     if p == first:
         return 0, NOT_PLAIN
-    return (-exponent if sign == MINUS else exponent), p
+    return (-exponent if is_negative else exponent), p

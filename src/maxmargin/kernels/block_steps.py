@@ -5,6 +5,7 @@ from __future__ import annotations
 from maxmargin._jit import DENSE_MATH, compiled, compiled_lean
 from maxmargin.data.rows import add_row, row_dot
 from maxmargin.kernels.functions import from_products
+from maxmargin.kernels.support import combine
 
 
 @compiled
@@ -84,7 +85,7 @@ def add_up_sparse(function, rows, which, norms2, tile, scratch, weights, out):
         _sparse_products(rows, which[r], tile, scratch)
         from_products(function, norms2[r], tile, tile.n, scratch.dots, scratch.values)
         for k in range(len(weights)):
-            out[k, r] += _dot(weights[k], scratch.values, tile.n)
+            out[k, r] += combine(weights[k], scratch.values, tile.n)
 
 
 @compiled_lean(fastmath=DENSE_MATH)
@@ -140,7 +141,7 @@ def _add_row(function, norm2, tile, dots, values, weights, out):
     """Add to ``out[k]`` the sum of one row's kernel values times ``weights[k]``."""
     from_products(function, norm2, tile, tile.n, dots, values)
     for k in range(len(weights)):
-        out[k] += _dot(weights[k], values, tile.n)
+        out[k] += combine(weights[k], values, tile.n)
 
 
 @compiled_lean
@@ -181,12 +182,4 @@ def add_up(function, dots, norms2, tile, weights, values, out):
     for r in range(len(norms2)):
         from_products(function, norms2[r], tile, n, dots[r], values)
         for k in range(len(weights)):
-            out[k, r] += _dot(weights[k], values, n)
-
-
-@compiled(fastmath=DENSE_MATH)
-def _dot(weights, values, n):
-    total = 0.0
-    for j in range(n):
-        total += weights[j] * values[j]
-    return total
+            out[k, r] += combine(weights[k], values, n)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from maxmargin._jit import compiled
-from maxmargin.losses.functions import DualForm, Pieces, derivative, dual_form, of_residuals, pieces, slack, value
+from maxmargin.losses.functions import DualForm, Pieces, of_residuals
 
 
 @of_residuals
@@ -12,41 +12,31 @@ class EpsilonInsensitive(NamedTuple):
 
     Examples
     --------
-    >>> value(EpsilonInsensitive(epsilon=0.5), -2.0)
+    >>> EpsilonInsensitive(epsilon=0.5).value(-2.0)
     1.5
     """
 
     epsilon: float = 0.1
 
+    def value(self, t):
+        return max(0.0, abs(t) - self.epsilon)
 
-@value.register(EpsilonInsensitive)
-def _(loss, t):
-    return max(0.0, abs(t) - loss.epsilon)
+    def derivative(self, t):
+        if abs(t) <= self.epsilon:
+            return 0.0
+        return 1.0 if t > 0.0 else -1.0
 
+    def pieces(self):
+        return Pieces(-1.0, 0.0, 2, (-self.epsilon, 1.0, 0.0), (self.epsilon, 1.0, 0.0))
 
-@derivative.register(EpsilonInsensitive)
-def _(loss, t):
-    if abs(t) <= loss.epsilon:
-        return 0.0
-    return 1.0 if t > 0.0 else -1.0
+    def dual_form(self):
+        return DualForm(0.0, 0.0, self.epsilon, -1.0, 1.0)
 
-
-@pieces.register(EpsilonInsensitive)
-def _(loss):
-    return Pieces(-1.0, 0.0, 2, (-loss.epsilon, 1.0, 0.0), (loss.epsilon, 1.0, 0.0))
-
-
-@dual_form.register(EpsilonInsensitive)
-def _(loss):
-    return DualForm(0.0, 0.0, loss.epsilon, -1.0, 1.0)
-
-
-@slack.register(EpsilonInsensitive)
-def _(loss, t, alpha, cost):
-    excess, alpha, wrong_side = beyond_the_tube(loss, t, alpha)
-    if excess > 0.0:
-        return (cost - alpha) * excess + wrong_side
-    return -alpha * excess + wrong_side
+    def slack(self, t, alpha, cost):
+        excess, alpha, wrong_side = beyond_the_tube(self, t, alpha)
+        if excess > 0.0:
+            return (cost - alpha) * excess + wrong_side
+        return -alpha * excess + wrong_side
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""What there is to know of a loss: generic functions of its tag, which every loss file implements."""
+"""What there is to know of a loss: generic functions of its tag, which are methods in the file of every loss."""
 
 from __future__ import annotations
 
@@ -32,28 +32,6 @@ def target(loss, y):
 def argument(loss, z, y):
     """The loss' argument t for output z and label or target y."""
     raise _unknown(loss)
-
-
-MARGIN_LOSSES: list[type] = []
-RESIDUAL_LOSSES: list[type] = []
-
-
-def of_margins(tag: Any) -> Any:
-    """Decorate the loss of a classifier, whose argument is the margin y z; labels are -1 and +1."""
-    MARGIN_LOSSES.append(tag)
-    sign.register(tag)(lambda loss, y: y)
-    target.register(tag)(lambda loss, y: 0.0)
-    argument.register(tag)(lambda loss, z, y: y * z)
-    return tag
-
-
-def of_residuals(tag: Any) -> Any:
-    """Decorate the loss of a regressor, whose argument is the residual z - y."""
-    RESIDUAL_LOSSES.append(tag)
-    sign.register(tag)(lambda loss, y: 1.0)
-    target.register(tag)(lambda loss, y: y)
-    argument.register(tag)(lambda loss, z, y: z - y)
-    return tag
 
 
 # ---------------------------------------------------------------- phi and its derivatives
@@ -157,3 +135,46 @@ def slack(loss, t, alpha, cost):
 def has_valid_parameters(loss):
     """Whether the parameters of a loss are in their range; by default, finite and not negative."""
     return all(0.0 <= parameter < np.inf for parameter in loss)
+
+
+# ---------------------------------------------------------------- how a loss says what it is
+
+_BY_METHOD = (
+    value,
+    derivative,
+    second_derivative,
+    largest_curvature,
+    pieces,
+    conjugate,
+    dual_form,
+    slack,
+    has_valid_parameters,
+)
+MARGIN_LOSSES: list[type] = []
+RESIDUAL_LOSSES: list[type] = []
+
+
+def of_margins(tag: Any) -> Any:
+    """Decorate the loss of a classifier, whose argument is the margin y z; labels are -1 and +1."""
+    MARGIN_LOSSES.append(tag)
+    sign.register(tag)(lambda loss, y: y)
+    target.register(tag)(lambda loss, y: 0.0)
+    argument.register(tag)(lambda loss, z, y: y * z)
+    return _with_methods(tag)
+
+
+def of_residuals(tag: Any) -> Any:
+    """Decorate the loss of a regressor, whose argument is the residual z - y."""
+    RESIDUAL_LOSSES.append(tag)
+    sign.register(tag)(lambda loss, y: 1.0)
+    target.register(tag)(lambda loss, y: y)
+    argument.register(tag)(lambda loss, z, y: z - y)
+    return _with_methods(tag)
+
+
+def _with_methods(tag: Any) -> Any:
+    """What the loss has as methods is what these functions are for it, inside compiled code as well."""
+    for function in _BY_METHOD:
+        if function.__name__ in vars(tag):
+            function.register(tag)(vars(tag)[function.__name__])
+    return tag

@@ -2,17 +2,7 @@
 
 from typing import NamedTuple
 
-from maxmargin.losses.functions import (
-    NO_KINK,
-    DualForm,
-    Pieces,
-    derivative,
-    dual_form,
-    of_margins,
-    pieces,
-    slack,
-    value,
-)
+from maxmargin.losses.functions import NO_KINK, DualForm, Pieces, of_margins
 
 
 @of_margins
@@ -21,31 +11,21 @@ class Hinge(NamedTuple):
 
     Examples
     --------
-    >>> value(Hinge(), 0.25)
+    >>> Hinge().value(0.25)
     0.75
     """
 
+    def value(self, t):
+        return max(0.0, 1.0 - t)
 
-@value.register(Hinge)
-def _(loss, t):
-    return max(0.0, 1.0 - t)
+    def derivative(self, t):
+        return -1.0 if t < 1.0 else 0.0
 
+    def pieces(self):
+        return Pieces(-1.0, 0.0, 1, (1.0, 1.0, 0.0), NO_KINK)
 
-@derivative.register(Hinge)
-def _(loss, t):
-    return -1.0 if t < 1.0 else 0.0
+    def dual_form(self):
+        return DualForm(1.0, 0.0, 0.0, 0.0, 1.0)
 
-
-@pieces.register(Hinge)
-def _(loss):
-    return Pieces(-1.0, 0.0, 1, (1.0, 1.0, 0.0), NO_KINK)
-
-
-@dual_form.register(Hinge)
-def _(loss):
-    return DualForm(1.0, 0.0, 0.0, 0.0, 1.0)
-
-
-@slack.register(Hinge)
-def _(loss, t, alpha, cost):
-    return (cost - alpha) * (1.0 - t) if t < 1.0 else alpha * (t - 1.0)
+    def slack(self, t, alpha, cost):
+        return (cost - alpha) * (1.0 - t) if t < 1.0 else alpha * (t - 1.0)

@@ -2,18 +2,7 @@
 
 from typing import NamedTuple
 
-from maxmargin.losses.functions import (
-    DualForm,
-    Pieces,
-    derivative,
-    dual_form,
-    has_valid_parameters,
-    of_margins,
-    pieces,
-    second_derivative,
-    slack,
-    value,
-)
+from maxmargin.losses.functions import DualForm, Pieces, of_margins
 
 
 @of_margins
@@ -24,51 +13,37 @@ class Huber(NamedTuple):
 
     Examples
     --------
-    >>> value(Huber(delta=0.5), 0.0)
+    >>> Huber(delta=0.5).value(0.0)
     0.75
     """
 
     delta: float = 0.5
 
+    def value(self, t):
+        violation = max(0.0, 1.0 - t)
+        if violation < self.delta:
+            return 0.5 * violation * violation / self.delta
+        return violation - 0.5 * self.delta
 
-@value.register(Huber)
-def _(loss, t):
-    violation = max(0.0, 1.0 - t)
-    if violation < loss.delta:
-        return 0.5 * violation * violation / loss.delta
-    return violation - 0.5 * loss.delta
+    def derivative(self, t):
+        return -min(max(0.0, 1.0 - t) / self.delta, 1.0)
 
+    def second_derivative(self, t):
+        return 1.0 / self.delta if 1.0 - self.delta < t < 1.0 else 0.0
 
-@derivative.register(Huber)
-def _(loss, t):
-    return -min(max(0.0, 1.0 - t) / loss.delta, 1.0)
+    def pieces(self):
+        return Pieces(-1.0, 0.0, 2, (1.0 - self.delta, 0.0, 1.0 / self.delta), (1.0, 0.0, -1.0 / self.delta))
 
+    def dual_form(self):
+        return DualForm(1.0, self.delta, 0.0, 0.0, 1.0)
 
-@second_derivative.register(Huber)
-def _(loss, t):
-    return 1.0 / loss.delta if 1.0 - loss.delta < t < 1.0 else 0.0
+    def slack(self, t, alpha, cost):
+        violation = 1.0 - t
+        if violation >= self.delta:
+            return (cost - alpha) * (violation - 0.5 * self.delta * (1.0 + alpha / cost))
+        if violation > 0.0:
+            return (cost * violation - self.delta * alpha) ** 2 / (2.0 * self.delta * cost)
+        return -alpha * violation + 0.5 * self.delta * alpha * alpha / cost
 
-
-@pieces.register(Huber)
-def _(loss):
-    return Pieces(-1.0, 0.0, 2, (1.0 - loss.delta, 0.0, 1.0 / loss.delta), (1.0, 0.0, -1.0 / loss.delta))
-
-
-@dual_form.register(Huber)
-def _(loss):
-    return DualForm(1.0, loss.delta, 0.0, 0.0, 1.0)
-
-
-@slack.register(Huber)
-def _(loss, t, alpha, cost):
-    violation = 1.0 - t
-    if violation >= loss.delta:
-        return (cost - alpha) * (violation - 0.5 * loss.delta * (1.0 + alpha / cost))
-    if violation > 0.0:
-        return (cost * violation - loss.delta * alpha) ** 2 / (2.0 * loss.delta * cost)
-    return -alpha * violation + 0.5 * loss.delta * alpha * alpha / cost
-
-
-@has_valid_parameters.register(Huber)
-def _(loss):
-    return 0.0 < loss.delta < float("inf")
+    def has_valid_parameters(self):
+        return 0.0 < self.delta < float("inf")

@@ -5,17 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.losses.epsilon_insensitive import beyond_the_tube
-from maxmargin.losses.functions import (
-    DualForm,
-    Pieces,
-    derivative,
-    dual_form,
-    of_residuals,
-    pieces,
-    second_derivative,
-    slack,
-    value,
-)
+from maxmargin.losses.functions import DualForm, Pieces, of_residuals
 
 
 @of_residuals
@@ -24,42 +14,30 @@ class SquaredEpsilonInsensitive(NamedTuple):
 
     Examples
     --------
-    >>> value(SquaredEpsilonInsensitive(epsilon=1.0), 3.0)
+    >>> SquaredEpsilonInsensitive(epsilon=1.0).value(3.0)
     4.0
     """
 
     epsilon: float = 0.1
 
+    def value(self, t):
+        return max(0.0, abs(t) - self.epsilon) ** 2
 
-@value.register(SquaredEpsilonInsensitive)
-def _(loss, t):
-    return max(0.0, abs(t) - loss.epsilon) ** 2
+    def derivative(self, t):
+        excess = 2.0 * max(0.0, abs(t) - self.epsilon)
+        return excess if t > 0.0 else -excess
 
+    def second_derivative(self, t):
+        return 2.0 if abs(t) > self.epsilon else 0.0
 
-@derivative.register(SquaredEpsilonInsensitive)
-def _(loss, t):
-    excess = 2.0 * max(0.0, abs(t) - loss.epsilon)
-    return excess if t > 0.0 else -excess
+    def pieces(self):
+        return Pieces(2.0 * self.epsilon, 2.0, 2, (-self.epsilon, 0.0, -2.0), (self.epsilon, 0.0, 2.0))
 
+    def dual_form(self):
+        return DualForm(0.0, 0.5, self.epsilon, -np.inf, np.inf)
 
-@second_derivative.register(SquaredEpsilonInsensitive)
-def _(loss, t):
-    return 2.0 if abs(t) > loss.epsilon else 0.0
-
-
-@pieces.register(SquaredEpsilonInsensitive)
-def _(loss):
-    return Pieces(2.0 * loss.epsilon, 2.0, 2, (-loss.epsilon, 0.0, -2.0), (loss.epsilon, 0.0, 2.0))
-
-
-@dual_form.register(SquaredEpsilonInsensitive)
-def _(loss):
-    return DualForm(0.0, 0.5, loss.epsilon, -np.inf, np.inf)
-
-
-@slack.register(SquaredEpsilonInsensitive)
-def _(loss, t, alpha, cost):
-    excess, alpha, wrong_side = beyond_the_tube(loss, t, alpha)
-    if excess > 0.0:
-        return (cost * excess - 0.5 * alpha) ** 2 / cost + wrong_side
-    return -alpha * excess + 0.25 * alpha * alpha / cost + wrong_side
+    def slack(self, t, alpha, cost):
+        excess, alpha, wrong_side = beyond_the_tube(self, t, alpha)
+        if excess > 0.0:
+            return (cost * excess - 0.5 * alpha) ** 2 / cost + wrong_side
+        return -alpha * excess + 0.25 * alpha * alpha / cost + wrong_side

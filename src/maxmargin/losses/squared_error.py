@@ -4,18 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.losses.functions import (
-    NO_KINK,
-    DualForm,
-    Pieces,
-    derivative,
-    dual_form,
-    of_residuals,
-    pieces,
-    second_derivative,
-    slack,
-    value,
-)
+from maxmargin.losses.functions import NO_KINK, DualForm, Pieces, of_residuals
 
 
 @of_residuals
@@ -24,36 +13,24 @@ class SquaredError(NamedTuple):
 
     Examples
     --------
-    >>> value(SquaredError(), 3.0)
+    >>> SquaredError().value(3.0)
     9.0
     """
 
+    def value(self, t):
+        return t * t
 
-@value.register(SquaredError)
-def _(loss, t):
-    return t * t
+    def derivative(self, t):
+        return 2.0 * t
 
+    def second_derivative(self, t):
+        return 2.0
 
-@derivative.register(SquaredError)
-def _(loss, t):
-    return 2.0 * t
+    def pieces(self):
+        return Pieces(0.0, 2.0, 0, NO_KINK, NO_KINK)
 
+    def dual_form(self):
+        return DualForm(0.0, 0.5, 0.0, -np.inf, np.inf)
 
-@second_derivative.register(SquaredError)
-def _(loss, t):
-    return 2.0
-
-
-@pieces.register(SquaredError)
-def _(loss):
-    return Pieces(0.0, 2.0, 0, NO_KINK, NO_KINK)
-
-
-@dual_form.register(SquaredError)
-def _(loss):
-    return DualForm(0.0, 0.5, 0.0, -np.inf, np.inf)
-
-
-@slack.register(SquaredError)
-def _(loss, t, alpha, cost):
-    return (cost * t + 0.5 * alpha) ** 2 / cost
+    def slack(self, t, alpha, cost):
+        return (cost * t + 0.5 * alpha) ** 2 / cost

@@ -4,18 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.losses.functions import (
-    NO_KINK,
-    DualForm,
-    Pieces,
-    derivative,
-    dual_form,
-    of_margins,
-    pieces,
-    second_derivative,
-    slack,
-    value,
-)
+from maxmargin.losses.functions import NO_KINK, DualForm, Pieces, of_margins
 
 
 @of_margins
@@ -24,38 +13,26 @@ class SquaredHinge(NamedTuple):
 
     Examples
     --------
-    >>> value(SquaredHinge(), 0.5)
+    >>> SquaredHinge().value(0.5)
     0.25
     """
 
+    def value(self, t):
+        return max(0.0, 1.0 - t) ** 2
 
-@value.register(SquaredHinge)
-def _(loss, t):
-    return max(0.0, 1.0 - t) ** 2
+    def derivative(self, t):
+        return -2.0 * max(0.0, 1.0 - t)
 
+    def second_derivative(self, t):
+        return 2.0 if t < 1.0 else 0.0
 
-@derivative.register(SquaredHinge)
-def _(loss, t):
-    return -2.0 * max(0.0, 1.0 - t)
+    def pieces(self):
+        return Pieces(-2.0, 2.0, 1, (1.0, 0.0, -2.0), NO_KINK)
 
+    def dual_form(self):
+        return DualForm(1.0, 0.5, 0.0, 0.0, np.inf)
 
-@second_derivative.register(SquaredHinge)
-def _(loss, t):
-    return 2.0 if t < 1.0 else 0.0
-
-
-@pieces.register(SquaredHinge)
-def _(loss):
-    return Pieces(-2.0, 2.0, 1, (1.0, 0.0, -2.0), NO_KINK)
-
-
-@dual_form.register(SquaredHinge)
-def _(loss):
-    return DualForm(1.0, 0.5, 0.0, 0.0, np.inf)
-
-
-@slack.register(SquaredHinge)
-def _(loss, t, alpha, cost):
-    if t < 1.0:
-        return (cost * (1.0 - t) - 0.5 * alpha) ** 2 / cost
-    return alpha * (t - 1.0) + 0.25 * alpha * alpha / cost
+    def slack(self, t, alpha, cost):
+        if t < 1.0:
+            return (cost * (1.0 - t) - 0.5 * alpha) ** 2 / cost
+        return alpha * (t - 1.0) + 0.25 * alpha * alpha / cost

@@ -55,10 +55,10 @@ def _s(m, log_kappa, h):
 
 
 @compiled
-def golden_section(m, kappa, precision):
-    """The h in [0, 1/2] that maximises s, to this precision, for m <= 1/2."""
+def golden_section(m, kappa, precision, high=0.5):
+    """The h in [0, high] that maximises s, to this precision; 1/2 is enough for m <= 1/2."""
     log_kappa = np.log(max(kappa, _LEAST))
-    low, high = 0.0, 0.5
+    low = 0.0
     left, right = high - _SECTION * (high - low), low + _SECTION * (high - low)
     s_left, s_right = _s(m, log_kappa, left), _s(m, log_kappa, right)
     while high - low > precision:

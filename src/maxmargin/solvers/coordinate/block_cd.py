@@ -47,7 +47,7 @@ from maxmargin.solvers.coordinate.dual_cd import (
     seems_done,
     visit_rows,
 )
-from maxmargin.solvers.coordinate.sweep import Sweep, next_sweep, no_sweep, restarted, with_doubt
+from maxmargin.solvers.coordinate.sweep import Sweep, next_sweep, no_sweep
 from maxmargin.solvers.visits import Examples
 
 _ALL = 1 << 62  # visits: no limit
@@ -210,8 +210,8 @@ class BlockCD(Solver):
         done = problem.over_rows(_select, shared=[state.w, *thresholds], reads=[state.alpha], writes=[np.bool_])
         counts, most, least = zip(*done.results)
         if sum(counts) <= sweep.n_coming:
-            return state._replace(sweep=with_doubt(sweep, certificate.gap))
-        begun = restarted(sweep, sum(counts), max(sweep.M, *most), min(sweep.m, *least))
+            return state._replace(sweep=sweep.with_doubt(certificate.gap))
+        begun = sweep.restarted(sum(counts), max(sweep.M, *most), min(sweep.m, *least))
         eagerness, over = 2.0 * state.eagerness, len(state.order)
         return state._replace(active=done.vectors[0], position=over, sweep=begun, eagerness=eagerness)
 

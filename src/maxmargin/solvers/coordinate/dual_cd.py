@@ -39,15 +39,7 @@ from maxmargin.data.rows import Array, add_row, row_dot, row_size
 from maxmargin.losses import QUADRATIC_DUAL, argument, dual_form, sign, slack
 from maxmargin.problem import Certificate, Problem
 from maxmargin.solvers.base import Goal, Progress, Report, Solver, last_visit_of
-from maxmargin.solvers.coordinate.sweep import (
-    Sweep,
-    after_visits,
-    next_sweep,
-    no_sweep,
-    predicted_gap,
-    restarted,
-    with_doubt,
-)
+from maxmargin.solvers.coordinate.sweep import Sweep, after_visits, next_sweep, no_sweep, predicted_gap
 from maxmargin.solvers.visits import LOOKAHEAD, draw, examples, prefetch_example, rows_with_cost
 
 EAGERNESS, COARSE_EAGERNESS = 0.5, 0.05  # of shrinking, to begin with: see above
@@ -188,14 +180,14 @@ class DualCD(Solver):
         order = rows_with_cost(problem)
         n, M, m = _select(examples(problem), state.w, state.alpha, order, sweep.M, sweep.m)
         if n <= sweep.n_coming:
-            return state._replace(sweep=with_doubt(sweep, certificate.gap))
-        return state._replace(order=order, sweep=restarted(sweep, n, M, m), eagerness=2.0 * state.eagerness)
+            return state._replace(sweep=sweep.with_doubt(certificate.gap))
+        return state._replace(order=order, sweep=sweep.restarted(n, M, m), eagerness=2.0 * state.eagerness)
 
 
 def _with_all_rows(problem: Problem, state: DualCDState) -> DualCDState:
     """Section 3.2: enlarge A to all rows, with M-bar and m-bar infinite, so that the next sweep shrinks none."""
     order = rows_with_cost(problem)
-    return state._replace(order=order, sweep=restarted(state.sweep, len(order), -np.inf, np.inf))
+    return state._replace(order=order, sweep=state.sweep.restarted(len(order), -np.inf, np.inf))
 
 
 def _believes(state: DualCDState, goal: Goal) -> bool:

@@ -34,13 +34,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin import losses
-from maxmargin._jit import compiled
+from maxmargin._jit import compiled, generic
 from maxmargin._random import new_rng, random_below, shuffle
 from maxmargin.data.rows import Array, add_row, row_dot
 from maxmargin.problem import Certificate, Problem
 from maxmargin.problem.risks import CrammerSinger
 from maxmargin.solvers.base import Goal, Report, Solver
-from maxmargin.solvers.visits import examples, rows_with_cost
+from maxmargin.solvers.visits import Examples, examples, rows_with_cost
 
 NEW, OLD, OPTIMIZE = range(3)
 _TIE = 1e-12  # gradients that differ by less are equal, as those of a pair are after its step: the first class counts
@@ -55,9 +55,13 @@ class Support(NamedTuple):
     size: Array  # an array of one number
 
 
-def no_support(n: int) -> Support:
-    """Of n rows, none."""
-    return Support(np.zeros(n, dtype=np.int64), np.full(n, -1), np.zeros(1, dtype=np.int64))
+def support_of(beta: Array) -> Support:
+    """The rows whose dual variables are not zero."""
+    n = len(beta)
+    support = Support(np.zeros(n, dtype=np.int64), np.full(n, -1), np.zeros(1, dtype=np.int64))
+    for i in np.flatnonzero(np.any(beta != 0.0, axis=1)):
+        _enter(support, i)
+    return support
 
 
 class LaRankState(NamedTuple):
@@ -116,16 +120,13 @@ class LaRank(Solver):
             beta = feasible(problem, start.beta)
             W = w.reshape(K, -1)
             _add_all(examples(problem), beta, W)
-        support = no_support(n)
-        for i in np.flatnonzero(np.any(beta != 0.0, axis=1)):
-            enter(support, i)
-        return LaRankState(w, beta, support, order, new_rng(seed), 0, 1)
+        return LaRankState(w, beta, support_of(beta), order, new_rng(seed), 0, 1)
 
     def update(self, problem: Problem, state: LaRankState, goal: Goal) -> LaRankState:
         """One pass: every row as a new one, with old ones between."""
         shuffle(state.order, len(state.order), state.rng)
         W = state.w.reshape(problem.risk.n_outputs, -1)
-        _pass(examples(problem), W, state.beta, state.support, state.order, state.rng, int(self.n_optimize))
+        visit_rows(examples(problem), W, state.beta, state.support, state.order, state.rng, int(self.n_optimize))
         return state._replace(passes=state.passes + 1)
 
     def report(self, problem: Problem, state: LaRankState, goal: Goal) -> Report:
@@ -161,7 +162,7 @@ def feasible(problem: Any, beta: Array) -> Array:
 
 
 @compiled
-def enter(support, i):
+def _enter(support, i):
     """Row i has dual variables now."""
     if support.place[i] < 0:
         support.place[i] = support.size[0]
@@ -214,7 +215,7 @@ def smo_step(beta, support, i, pair, own, C, norm2):
     if others == 0.0:
         _leave(support, i)
     else:
-        enter(support, i)
+        _enter(support, i)
     return step
 
 
@@ -228,20 +229,26 @@ def _add_all(data, beta, W):
 
 
 @compiled
-def _pass(data, W, beta, support, order, rng, n_optimize):
-    g = np.empty(len(W))
+def visit_rows(data, outputs, beta, support, order, rng, n_optimize):
+    """ProcessNew or ProcessOld of each row, and after each a ProcessOld and Optimize of rows of the support."""
+    g = np.empty(beta.shape[1])
     for k in range(len(order)):
         i = np.int64(order[k])
-        _step(data, W, beta, support, i, NEW if support.place[i] < 0 else OLD, g)
+        step_on_row(data, outputs, beta, support, i, NEW if support.place[i] < 0 else OLD, g)
         for turn in range(1 + n_optimize):
             if support.size[0] > 0:
                 j = support.rows[random_below(rng, support.size[0])]
-                _step(data, W, beta, support, j, OLD if turn == 0 else OPTIMIZE, g)
+                step_on_row(data, outputs, beta, support, j, OLD if turn == 0 else OPTIMIZE, g)
 
 
-@compiled
-def _step(data, W, beta, support, i, kind, g):
-    """Choose the pair of classes of row i, and make the SmoStep; g is room for gradients."""
+@generic
+def step_on_row(data, outputs, beta, support, i, kind, g):
+    """Choose the pair of classes of row i, make the SmoStep and bring the outputs up to date; g: room for gradients."""
+    raise TypeError(f"not rows: {data!r}")
+
+
+@step_on_row.register(Examples)
+def _(data, W, beta, support, i, kind, g):
     own, C = np.int64(data.y[i]), data.cost[i]
     for r in range(len(W)):
         if kind != OPTIMIZE or beta[i, r] != 0.0:

@@ -54,15 +54,7 @@ from maxmargin.solvers.coordinate.coordinates import (
     prefetch_place,
     violation,
 )
-from maxmargin.solvers.coordinate.sweep import (
-    Sweep,
-    after_visits,
-    next_sweep,
-    no_sweep,
-    predicted_gap,
-    restarted,
-    with_doubt,
-)
+from maxmargin.solvers.coordinate.sweep import Sweep, after_visits, next_sweep, no_sweep, predicted_gap
 from maxmargin.solvers.visits import LOOKAHEAD
 
 _BLOCK = 1 << 25  # stored values that are walked over between two looks at whether to pause: about 0.1 s
@@ -185,8 +177,8 @@ class PrimalCD(Solver):
         w, t, slope = _point(problem, state.w)
         state = state._replace(w=w, t=t, slope=slope)
         if sweep.n_kept < n:
-            return state._replace(order=_features(n), sweep=restarted(sweep, n, math.inf, math.inf))
-        return state._replace(sweep=with_doubt(sweep, certificate.gap))
+            return state._replace(order=_features(n), sweep=sweep.restarted(n, math.inf, math.inf))
+        return state._replace(sweep=sweep.with_doubt(certificate.gap))
 
 
 def _features(n: int) -> Array:

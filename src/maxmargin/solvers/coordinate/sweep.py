@@ -51,6 +51,16 @@ class Sweep(NamedTuple):
         """The gap as the last whole sweep has found it."""
         return self.gap if self.is_over else self.last_gap
 
+    def with_doubt(self, gap: float) -> Sweep:
+        """The sweep after a certificate that found this gap, though nothing was shrunk in error."""
+        believed = self.doubt * self.whole_gap
+        return self._replace(doubt=self.doubt * (max(1.5, gap / believed) if believed > 0.0 else 1.5))
+
+    def restarted(self, n: int, M: float, m: float) -> Sweep:
+        """The sweep after some variables were taken back: the next one is over n of them."""
+        begun = self._replace(n_active=0, position=0, gap=math.inf, last_gap=math.inf)
+        return begun._replace(n_kept=n, M=M, m=m, last_violation=self.violation)
+
 
 def no_sweep(n: int, M: float = -math.inf) -> Sweep:
     """Before the first sweep, which is over all n variables."""
@@ -94,15 +104,3 @@ def predicted_gap(s):
     if 0.0 < s.last_gap < math.inf:
         gap *= min(1.0, s.gap / s.last_gap)
     return gap
-
-
-def with_doubt(s: Sweep, gap: float) -> Sweep:
-    """The sweep after a certificate that found this gap, though nothing was shrunk in error."""
-    believed = s.doubt * s.whole_gap
-    return s._replace(doubt=s.doubt * (max(1.5, gap / believed) if believed > 0.0 else 1.5))
-
-
-def restarted(s: Sweep, n: int, M: float, m: float) -> Sweep:
-    """The sweep after some variables were taken back: the next one is over n of them."""
-    inf = math.inf
-    return s._replace(n_active=0, position=0, n_kept=n, M=M, m=m, gap=inf, last_gap=inf, last_violation=s.violation)

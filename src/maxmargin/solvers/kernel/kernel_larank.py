@@ -25,26 +25,24 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin import losses
-from maxmargin._jit import compiled
-from maxmargin._random import new_rng, random_below, shuffle
+from maxmargin._random import new_rng, shuffle
 from maxmargin.data.rows import Array
 from maxmargin.problem import Certificate
 from maxmargin.problem.kernel_classes import KernelClasses
 from maxmargin.problem.risks import CrammerSinger
 from maxmargin.solvers.base import Goal, Report, Solver
-from maxmargin.solvers.coordinate.larank import (
-    NEW,
-    OLD,
-    OPTIMIZE,
-    Support,
-    choose,
-    enter,
-    feasible,
-    no_support,
-    smo_step,
-)
+from maxmargin.solvers.coordinate.larank import choose, feasible, smo_step, step_on_row, support_of, visit_rows
 from maxmargin.solvers.kernel.expansion import Coefficients
 from maxmargin.solvers.visits import rows_with_cost
+
+
+class KernelRows(NamedTuple):
+    """Some rows, and their kernel values with each other."""
+
+    K: Array
+    diagonal: Array
+    y: Array
+    cost: Array
 
 
 class _Fields(NamedTuple):
@@ -125,10 +123,14 @@ class KernelLaRank(Solver):
         K = np.empty((len(rows), problem.n_rows))
         values.block(rows, values.columns(np.arange(problem.n_rows), np.float64), K, np.arange(len(rows)))
         part = beta[rows]
-        K_rows, diagonal = np.ascontiguousarray(K[:, rows]), values.diagonal_of(rows)
-        labels, cost = problem.y[rows].astype(np.int64), problem.cost[rows]
-        rest = len(new), state.rng, int(self.n_optimize)
-        _steps((K_rows, diagonal, labels, cost), part, F[rows], _support_of(part), *rest)
+        data = KernelRows(
+            np.ascontiguousarray(K[:, rows]),
+            values.diagonal_of(rows),
+            problem.y[rows].astype(np.int64),
+            problem.cost[rows],
+        )
+        turns = np.arange(len(new)), state.rng, int(self.n_optimize)
+        visit_rows(data, F[rows], part, support_of(part), *turns)
         F += K.T @ (part - beta[rows])
         beta[rows] = part
         is_over = end == len(order)
@@ -162,36 +164,15 @@ def _old_rows(beta: Array, new: Array, most: int, rng: Array) -> Array:
     return old[:most]
 
 
-def _support_of(beta: Array) -> Support:
-    """The rows whose dual variables are not zero."""
-    support = no_support(len(beta))
-    for i in np.flatnonzero(np.any(beta != 0.0, axis=1)):
-        enter(support, i)
-    return support
-
-
-@compiled
-def _steps(data, beta, F, support, n_new, rng, n_optimize):
-    """LaRank on some rows, whose kernel values with each other are K; the first `n_new` are new."""
-    g = np.empty(beta.shape[1])
-    for i in range(n_new):
-        _step(data, beta, F, support, i, NEW if support.place[i] < 0 else OLD, g)
-        for turn in range(1 + n_optimize):
-            if support.size[0] > 0:
-                j = support.rows[random_below(rng, support.size[0])]
-                _step(data, beta, F, support, j, OLD if turn == 0 else OPTIMIZE, g)
-
-
-@compiled
-def _step(data, beta, F, support, i, kind, g):
-    """Choose the pair of classes of row i, make the SmoStep, and bring all outputs up to date."""
-    K, diagonal, y, cost = data
+@step_on_row.register(KernelRows)
+def _(data, F, beta, support, i, kind, g):
+    own, C = data.y[i], data.cost[i]
     for r in range(len(g)):
-        g[r] = (1.0 if r == y[i] else 0.0) - F[i, r]
-    pair = choose(g, beta[i], y[i], cost[i], kind)
+        g[r] = (1.0 if r == own else 0.0) - F[i, r]
+    pair = choose(g, beta[i], own, C, kind)
     if pair[0] < 0:
         return
-    step = smo_step(beta, support, i, pair, y[i], cost[i], diagonal[i])
+    step = smo_step(beta, support, i, pair, own, C, data.diagonal[i])
     for j in range(len(F)):
-        F[j, pair[0]] += step * K[i, j]
-        F[j, pair[1]] -= step * K[i, j]
+        F[j, pair[0]] += step * data.K[i, j]
+        F[j, pair[1]] -= step * data.K[i, j]

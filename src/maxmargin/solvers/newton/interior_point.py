@@ -181,13 +181,13 @@ def _near(problem: Problem, w: Array, alpha: RowVector | None, mu: float, barrie
     """A state at w, near alpha if there is one, and near the central path for mu."""
     pieces, t = pieces_of(problem.loss), _arguments(problem, w)
     wanted, farthest = (np.zeros(problem.n_rows), 1.0) if alpha is None else (alpha, _FARTHEST)
-    p, r, s, xi, inside = problem.over_labels(
+    q, inside = problem.over_labels(
         each_row.place,
         shared=[pieces, mu, farthest],
         reads=[wanted, t],
-        writes=[*each_row.shapes(pieces), float],
+        writes=[(float, each_row.width(pieces)), float],
     ).vectors
-    point = Point(p, r, s, xi, t)
+    point = Point(q, t)
     sums = problem.over_labels(each_row.measure, shared=[pieces], reads=[inside, *point]).total
     v = problem.weights(inside)
     state = InteriorPointState(w, inside if alpha is None else alpha, v, point, mu, barriers, 0.0, 0.0, False, 0)
@@ -242,9 +242,9 @@ def _moved(
     pieces, (primal_step, dual_step) = pieces_of(problem.loss), lengths
     done = problem.over_labels(
         each_row.move,
-        shared=[pieces, (state.mu, predictor.aim, primal_step, dual_step)],
+        shared=[pieces, each_row.Lengths(state.mu, predictor.aim, primal_step, dual_step)],
         reads=[predictor.dt, dt, *state.point],
-        writes=[*each_row.shapes(pieces), float, float],
+        writes=[(float, each_row.width(pieces)), float, float],
     )
     *point, alpha = done.vectors
     v = state.v + dual_step * (dw + state.w - state.v)  # by (4), what the step of p does to (2)

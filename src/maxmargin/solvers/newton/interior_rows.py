@@ -43,19 +43,27 @@ def pieces_of(loss: Loss) -> Pieces:
 
 
 class Point(NamedTuple):
-    """Where the iteration is. The first four have a column for each piece, and none where there is no such bound."""
+    """Where the iteration is."""
 
-    p: Array
-    r: Array
-    s: Array
-    xi: Array
+    q: Array  # in a line a row, p, s, r and xi of its pieces; where there is no floor p alone, no ceiling p and s
     t: Array  # of w, kept in step
 
 
-def shapes(pieces: Pieces) -> list[tuple[type, int]]:
-    """What a pass writes for the first four of a point."""
-    floor, ceiling = pieces.sides * pieces.has_floor, pieces.sides * pieces.has_ceiling
-    return [(np.float64, width) for width in (pieces.sides, ceiling, floor, ceiling)]
+_S, _R, _XI = 1, 2, 3  # where they begin in a line of q, in units of `sides`; p is first
+
+
+def width(pieces: Pieces) -> int:
+    """Length of a line of q."""
+    return pieces.sides * (1 + pieces.has_floor + 2 * pieces.has_ceiling)
+
+
+class Lengths(NamedTuple):
+    """What a step aims at, and how far it goes."""
+
+    mu: float
+    aim: float
+    primal: float
+    dual: float
 
 
 class Piece(NamedTuple):
@@ -74,13 +82,13 @@ class Piece(NamedTuple):
 
 @compiled
 def _piece(pieces, point, i, k):
-    sigma = 1.0 - 2.0 * k
-    p, r, s, xi, per_p, per_r = point.p[i, k], 1.0, 0.0, 0.0, 0.0, 0.0
+    sigma, q, sides = 1.0 - 2.0 * k, point.q, pieces.sides
+    p, r, s, xi, per_p, per_r = q[i, k], 1.0, 0.0, 0.0, 0.0, 0.0
     if pieces.has_floor:
-        s = point.s[i, k]
+        s = q[i, _S * sides + k]
         per_p = 1.0 / p
     if pieces.has_ceiling:
-        r, xi = point.r[i, k], point.xi[i, k]
+        r, xi = q[i, _R * sides + k], q[i, _XI * sides + k]
         per_r = 1.0 / r
     gradient = sigma * point.t[i] + pieces.kappa * p - pieces.b
     return Piece(sigma, p, r, s, xi, per_p, per_r, gradient, pieces.kappa + s * per_p + xi * per_r)
@@ -120,10 +128,10 @@ def _blocks(pieces, at, dp, ds, dxi, blocks):
 
 
 @compiled_lean
-def weigh(labels, pieces, p, r, s, xi, t, d, c):
+def weigh(labels, pieces, q, t, d, c):
     """Weights of the rows in (4), and their factors in the predictor's right side."""
     y, cost, loss = labels
-    point = Point(p, r, s, xi, t)
+    point = Point(q, t)
     for i in range(len(y)):
         d[i] = c[i] = 0.0
         if cost[i] > 0.0:
@@ -134,41 +142,41 @@ def weigh(labels, pieces, p, r, s, xi, t, d, c):
 
 
 @compiled_lean
-def move(labels, pieces, lengths, affine_dt, dt, p, r, s, xi, t, new_p, new_r, new_s, new_xi, new_t, alpha):
+def move(labels, pieces, step, affine_dt, dt, q, t, new_q, new_t, alpha):
     """Take the corrector's step; the sums of `measure` where it leads to."""
-    mu, aim, primal_step, dual_step = lengths
-    point = Point(p, r, s, xi, t)
+    sides = pieces.sides
+    point = Point(q, t)
     for i in range(len(t)):
         C, total = labels.cost[i], 0.0
         for k in range(pieces.sides):
             at = _piece(pieces, point, i, k)
-            bend_p, bend_r = _bends(at, affine_dt[i], mu)
-            dp, ds, dxi = _newton_step(at, dt[i], aim, bend_p, bend_r)
+            bend_p, bend_r = _bends(at, affine_dt[i], step.mu)
+            dp, ds, dxi = _newton_step(at, dt[i], step.aim, bend_p, bend_r)
             if C == 0.0:
                 dp = ds = dxi = 0.0
-            now = at.p + dual_step * dp
+            now = at.p + step.dual * dp
             if pieces.has_floor:
-                new_s[i, k] = at.s + primal_step * ds
+                new_q[i, _S * sides + k] = at.s + step.primal * ds
             if pieces.has_ceiling:
-                new_xi[i, k] = at.xi + primal_step * dxi
-                rest = at.r - dual_step * dp
+                new_q[i, _XI * sides + k] = at.xi + step.primal * dxi
+                rest = at.r - step.dual * dp
                 if now < rest:  # of p + r = 1 the smaller one has the digits
                     rest = 1.0 - now
                 else:
                     now = 1.0 - rest
-                new_r[i, k] = rest
-            new_p[i, k] = now
+                new_q[i, _R * sides + k] = rest
+            new_q[i, k] = now
             total += at.sigma * now
         alpha[i] = C * total
-        new_t[i] = t[i] + primal_step * dt[i]
-    return measure(labels, pieces, alpha, new_p, new_r, new_s, new_xi, new_t)
+        new_t[i] = t[i] + step.primal * dt[i]
+    return measure(labels, pieces, alpha, new_q, new_t)
 
 
 @compiled_lean
-def measure(labels, pieces, alpha, p, r, s, xi, t):
+def measure(labels, pieces, alpha, q, t):
     """Sums of the complementary products (in units of cost), of the losses and of the slacks."""
     _, cost, loss = labels
-    point = Point(p, r, s, xi, t)
+    point = Point(q, t)
     products, risk, slacks = 0.0, 0.0, 0.0
     for i in range(len(t)):
         if cost[i] > 0.0:
@@ -199,12 +207,12 @@ def sizes(labels, pieces):
 
 
 @compiled_lean
-def place(labels, pieces, mu, farthest, wanted, t, p, r, s, xi, alpha):
+def place(labels, pieces, mu, farthest, wanted, t, q, alpha):
     """Put the pieces where (1) holds, near the central path for this mu and t, and near the alpha that is wanted.
 
     p, and r, may be `farthest` times smaller than on the path; what alpha becomes is written.
     """
-    point = Point(p, r, s, xi, t)
+    point = Point(q, t)
     for i in range(len(t)):
         C, total = labels.cost[i], 0.0
         for k in range(pieces.sides):
@@ -215,7 +223,7 @@ def place(labels, pieces, mu, farthest, wanted, t, p, r, s, xi, alpha):
                 near = _place_between_bounds(pieces, point, mu, farthest, near, slope, i, k)
             elif pieces.has_floor:
                 near = _place_above_floor(pieces, point, mu, farthest, near, slope, i, k)
-            p[i, k] = near
+            q[i, k] = near
             total += sigma * near
         alpha[i] = C * total
 
@@ -226,14 +234,15 @@ def _place_between_bounds(pieces, point, mu, farthest, p, slope, i, k):
     root = np.hypot(middle, 2.0 * mu)
     lowest, highest = 2.0 * mu / (2.0 * mu + root + middle), 2.0 * mu / (2.0 * mu + root - middle)
     p = min(max(p, lowest / farthest), 1.0 - highest / farthest)
-    gradient = slope + pieces.kappa * p
-    point.r[i, k] = 1.0 - p
+    gradient, r = slope + pieces.kappa * p, 1.0 - p
     if gradient > 0.0:
-        point.xi[i, k] = mu / point.r[i, k]
-        point.s[i, k] = gradient + point.xi[i, k]
+        xi = mu / r
+        s = gradient + xi
     else:
-        point.s[i, k] = mu / p
-        point.xi[i, k] = point.s[i, k] - gradient
+        s = mu / p
+        xi = s - gradient
+    q, sides = point.q, pieces.sides
+    q[i, _S * sides + k], q[i, _R * sides + k], q[i, _XI * sides + k] = s, r, xi
     return p
 
 
@@ -242,7 +251,7 @@ def _place_above_floor(pieces, point, mu, farthest, p, slope, i, k):
     root = np.sqrt(slope * slope + 4.0 * pieces.kappa * mu)
     on_path = 2.0 * mu / (root + slope) if slope > 0.0 else (root - slope) / (2.0 * pieces.kappa)
     p = min(max(p, on_path / farthest), on_path * farthest)
-    point.s[i, k] = max(slope + pieces.kappa * p, mu / (farthest * p))
+    point.q[i, _S * pieces.sides + k] = max(slope + pieces.kappa * p, mu / (farthest * p))
     return p
 
 
@@ -250,14 +259,14 @@ def _place_above_floor(pieces, point, mu, farthest, p, slope, i, k):
 
 
 @compiled_lean
-def predict(block, pieces, mu, dw, p, r, s, xi, t, affine_dt, for_aim, for_bends):
+def predict(block, pieces, mu, dw, q, t, affine_dt, for_aim, for_bends):
     """The step that aims at zero: its blocks, the slopes of the complementarity, and the corrector's right side.
 
     The slopes are those by the primal step, the dual step and both. The corrector's right side has beyond the
     predictor's what is summed here: for an aim of one, and for the bends.
     """
     rows, y, cost, loss = block
-    point = Point(p, r, s, xi, t)
+    point = Point(q, t)
     blocks = (0.0, 0.0)
     by_primal, by_dual, by_both = 0.0, 0.0, 0.0
     for i in range(len(y)):
@@ -284,10 +293,10 @@ def predict(block, pieces, mu, dw, p, r, s, xi, t, affine_dt, for_aim, for_bends
 
 
 @compiled_lean
-def correct(block, pieces, mu, aim, dw, affine_dt, p, r, s, xi, t, dt):
+def correct(block, pieces, mu, aim, dw, affine_dt, q, t, dt):
     """The step that is taken: its blocks."""
     rows, y, cost, loss = block
-    point = Point(p, r, s, xi, t)
+    point = Point(q, t)
     blocks = (0.0, 0.0)
     for i in range(len(y)):
         dt[i] = 0.0
