@@ -7,6 +7,7 @@ import errno
 import functools
 import gc
 import itertools
+import mmap
 import os
 import threading
 
@@ -189,6 +190,37 @@ def test_vectors_beyond_the_budget_lie_in_files(tmp_path):
     gc.collect()
     assert made.n_bytes == 0
     assert made.empty(125, float).nbytes == 1000
+
+
+def test_scratch_files_are_used_again(tmp_path, monkeypatch):
+    made, n_files = scratch.Scratch(0, tmp_path), []
+    monkeypatch.setattr(os, "posix_fallocate", lambda *_: n_files.append(1), raising=False)
+    for k in range(4):
+        first, second = made.empty(3000, float), made.empty(3000, float)
+        first[:], second[:] = k, -k
+        assert first.sum() == 3000 * k == -second.sum()
+        part = first[10:20]  # whoever has a part of a vector has the vector
+        del first, second
+        gc.collect()
+        others = made.empty(3000, float), made.empty((1500, 2), float)
+        others[0][:] = others[1][:] = 7.0
+        assert (part == k).all()
+        del part, others
+    assert len(n_files) == 3
+
+
+def test_a_vector_that_finds_some_room_stays_in_memory_in_part(tmp_path):
+    page = mmap.ALLOCATIONGRANULARITY
+    made = scratch.Scratch(3 * page + 100, tmp_path)
+    vector = made.empty(5 * page, np.uint8)
+    assert made.n_bytes == 3 * page
+    vector[:] = np.arange(5 * page) % 251
+    made.release(vector, 0, len(vector))
+    np.testing.assert_array_equal(vector, np.arange(5 * page) % 251)
+    assert made.empty(page, np.uint8).nbytes == page  # there is no more room
+    assert made.n_bytes == 3 * page
+    del vector
+    assert made.n_bytes == 0
 
 
 def test_a_full_disk_is_an_error(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ Both depend on the data alone: neither on the number of threads nor on where the
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any, NamedTuple
@@ -48,6 +49,7 @@ def divided(spans: list[Span], n_groups: int) -> list[list[Span]]:
     return [spans[lo:hi] for lo, hi in itertools.pairwise(cuts)]
 
 
+@functools.lru_cache(1024)
 def vector_spans(first: int, n: int) -> list[Span]:
     """The blocks of a partition for a pass that does not look at its rows."""
     return [Span(first + int(lo), first + int(hi), None) for lo, hi in itertools.pairwise(vector_blocks(n)) if lo < hi]

@@ -237,11 +237,13 @@ class Source:
                 work.cut(bundle)
                 for k, group in enumerate(work.groups):
                     jobs.setdefault((group[0].begin, group[-1].end), []).append((work, k))
-            map_ordered(self._do, [jobs[rows] for rows in sorted(jobs)], self.n_jobs)
+            try:
+                map_ordered(self._do, [jobs[rows] for rows in sorted(jobs)], self.n_jobs)
+            finally:
+                if looks_at_rows:
+                    self._left(bundle)
             for work in works:
                 work.finish_bundle()
-            if looks_at_rows:
-                self._left(bundle)
         return [work.answer() for work in works]
 
     def _do(self, job: list[tuple[Work, int]]) -> None:
@@ -251,7 +253,7 @@ class Source:
             for block, work, k in blocks:
                 work.do(k, block, rows_of)
 
-    def _left(self, bundle: range) -> None:
+    def _left(self, bundle: Iterable[int]) -> None:
         """The rows of these partitions are not needed until the next pass."""
 
     def groups(self, partition: int, request: Request, n_groups: int) -> list[list[Span]]:

@@ -149,7 +149,7 @@ def block_layout(folder: Path, facts: Any) -> Layout:
     return layout
 
 
-def status(path: Path) -> tuple[int, int, int]:
+def status(path: str | os.PathLike[str]) -> tuple[int, int, int]:
     """What changes when somebody replaces or changes a file."""
     found = os.stat(path)
     return found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,16 +1,18 @@
 """Reading a store: blocks are cut into spans, which are the unit of a pass.
 
 The spans of a block are those that a pass over the same rows in memory would make, so both give the same bits. A
-span is read into memory of its own or, to be used once, mapped: see `mapping`. What comes next is announced to the
-system, which reads it from the disk meanwhile; what has been used can be dropped from the system's memory.
+span is read into memory of its own or, to be used once, mapped: see `mapping`. What has been used can be dropped from
+the system's memory.
 
 Each block is compared with its checksum when it is first read, and again whenever its file has changed since.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,8 +22,8 @@ from maxmargin.data.cuts import page_borders
 from maxmargin.data.rows import CSR, Array, Dense, Rows
 from maxmargin.data.store.blocks import StoreError, block_layout, status
 from maxmargin.data.store.index import BlockEntry, Index
-from maxmargin.data.store.mapping import map_between
-from maxmargin.models.parts import Layout, checksum_of, read_between
+from maxmargin.data.store.mapping import MappedFile, announce, can_map
+from maxmargin.models.parts import Extent, Layout, checksum_of, read_between
 
 
 class StoredSpan(NamedTuple):
@@ -34,6 +36,20 @@ class StoredSpan(NamedTuple):
     first_value: int
     last_value: int
     n_bytes: int
+
+
+class MappedBlock:
+    """A block, mapped, and its arrays.
+
+    Parameters
+    ----------
+    file : MappedFile
+    extents : dict of str to Extent
+    """
+
+    def __init__(self, file: MappedFile, extents: dict[str, Extent]):
+        self.file = file
+        self.arrays = {name: file.array(extent) for name, extent in extents.items()}
 
 
 class Reader:
@@ -54,9 +70,9 @@ class Reader:
         self._looked_at: set[tuple[int, int]] = set()
         self._locks = [threading.RLock() for _ in index.blocks]
 
-    def path(self, block: int) -> Path:
+    def path(self, block: int) -> str:
         """The file of a block."""
-        return self.folder / self.entry(block).file
+        return os.path.join(self.folder, self.entry(block).file)
 
     def entry(self, block: int) -> BlockEntry:
         """What the index says of a block."""
@@ -137,63 +153,86 @@ class Reader:
         extent = self.layout(block).extents[name]
         return self._read(block, name, 0, extent.shape[0])
 
-    def rows(self, span: StoredSpan, *, mapped: bool = False) -> Rows:
-        """The rows of a span, without a bias: in memory of their own, or mapped, if they are used once."""
+    def rows(self, span: StoredSpan) -> Rows:
+        """The rows of a span, without a bias, in memory of their own."""
         begin, end = span.begin, span.end
         if not self.is_sparse:
-            return Dense(self._read(span.block, "values", begin, end, mapped), 0.0)
+            return Dense(self._read(span.block, "values", begin, end), 0.0)
         first, last = span.first_value, span.last_value
-        data, indices = (self._read(span.block, name, first, last, mapped) for name in ("data", "indices"))
+        data, indices = (self._read(span.block, name, first, last) for name in ("data", "indices"))
         indptr = self._read(span.block, "indptr", begin, end + 1)
         indptr -= indptr.dtype.type(first)
-        if (span.block, begin) not in self._looked_at:
-            self._look_at(span, indices, indptr)
+        self._look_at(span, indices, indptr)
         return CSR(data, indices, indptr, self.index.n_features, 0.0)
+
+    def map(self, block: int) -> MappedBlock | None:
+        """A block that has been verified, mapped; None if it cannot be."""
+        extents = self._layouts[block].extents
+        if not can_map() or any(e.offset % e.dtype.itemsize for e in extents.values()):
+            return None
+        with self._errors_named(block):
+            return MappedBlock(MappedFile(self.path(block)), extents)
+
+    def mapped_rows(self, span: StoredSpan, mapped: MappedBlock) -> Rows:
+        """The rows of a span, without a bias, as they lie in their block."""
+        with self._errors_named(span.block):
+            for begin, end in self.places(span):
+                mapped.file.need(begin, end)
+        arrays = mapped.arrays
+        if not self.is_sparse:
+            return Dense(arrays["values"][span.begin : span.end], 0.0)
+        indptr = arrays["indptr"][span.begin : span.end + 1]
+        self._look_at(span, arrays["indices"][span.first_value : span.last_value], indptr)
+        return CSR(arrays["data"], arrays["indices"], indptr, self.index.n_features, 0.0)
+
+    def places(self, span: StoredSpan) -> list[tuple[int, int]]:
+        """From where to where in its file the parts of a span are, for a block that has been verified."""
+        extents = self._layouts[span.block].extents
+        if self.is_sparse:
+            parts = [(extents[name], span.first_value, span.last_value) for name in ("data", "indices")]
+            parts.append((extents["indptr"], span.begin, span.end + 1))
+        else:
+            parts = [(extents["values"], span.begin, span.end)]
+        return [(e.offset + begin * e.row_bytes, e.offset + end * e.row_bytes) for e, begin, end in parts]
 
     def _look_at(self, span: StoredSpan, indices: Array, indptr: Array) -> None:
         """Kernels do not look where they step: a store made by others may have anything in it."""
+        if (span.block, span.begin) in self._looked_at:
+            return
         inside = indices.min(initial=0) >= 0 and indices.max(initial=-1) < self.index.n_features
-        if not inside or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+        if not inside or indptr[-1] - indptr[0] != len(indices) or (np.diff(indptr) < 0).any():
             raise StoreError(f"{self.path(span.block)}: an index of a feature is out of range")
         self._looked_at.add((span.block, span.begin))
 
-    def _read(self, block: int, name: str, begin: int, end: int, mapped: bool = False) -> Array:
-        extent, path = self.layout(block).extents[name], self.path(block)
+    def _read(self, block: int, name: str, begin: int, end: int) -> Array:
+        extent = self.layout(block).extents[name]
+        with self._errors_named(block), open(self.path(block), "rb", buffering=0) as file:
+            return read_between(file, extent, begin, end)
+
+    @contextlib.contextmanager
+    def _errors_named(self, block: int) -> Iterator[None]:
+        """Errors of reading as errors of the store, which name the block."""
         try:
-            with open(path, "rb", buffering=0) as file:
-                array = map_between(file.fileno(), extent, begin, end) if mapped else None
-                return read_between(file, extent, begin, end) if array is None else array
+            yield
         except FileNotFoundError:
-            raise StoreError(f"{path}: this block of the store is missing") from None
+            raise StoreError(f"{self.path(block)}: this block of the store is missing") from None
         except EOFError:
-            raise StoreError(f"{path}: this block of the store is cut short") from None
+            raise StoreError(f"{self.path(block)}: this block of the store is cut short") from None
         except OSError as error:
-            raise StoreError(f"{path}: this block of the store cannot be read: {error.strerror}") from None
+            raise StoreError(f"{self.path(block)}: this block of the store cannot be read: {error.strerror}") from None
 
     # ------------------------------------------------------------ the system's memory
 
-    def announce(self, span: StoredSpan) -> None:
-        """Let the system read a span ahead."""
-        if span.block not in self._verified:  # all of it will be read
-            return
-        extents = self._layouts[span.block].extents
-        if self.is_sparse:
-            ranges = [(extents[name], span.first_value, span.last_value) for name in ("data", "indices")]
-        else:
-            ranges = [(extents["values"], span.begin, span.end)]
-        places = [(e.offset + begin * e.row_bytes, (end - begin) * e.row_bytes) for e, begin, end in ranges]
-        self._advise(span.block, places, "POSIX_FADV_WILLNEED")
+    def announce(self, span: StoredSpan, mapped: MappedBlock | None) -> None:
+        """Let the system read a span ahead, unless all of its block will be read at once, to be verified."""
+        if mapped is not None:
+            mapped.file.announce(self.places(span))
+        elif span.block in self._verified:
+            with contextlib.suppress(OSError), open(self.path(span.block), "rb", buffering=0) as file:
+                announce(file.fileno(), self.places(span))  # if it cannot be read, who reads it will say so
 
     def drop(self, block: int) -> None:
         """Let the system forget a block."""
-        self._advise(block, [(0, 0)], "POSIX_FADV_DONTNEED")
-
-    def _advise(self, block: int, places: list[tuple[int, int]], advice: str) -> None:
-        if not hasattr(os, "posix_fadvise"):
-            return
-        try:
-            with open(self.path(block), "rb", buffering=0) as file:
-                for place, n_bytes in places:
-                    os.posix_fadvise(file.fileno(), place, n_bytes, getattr(os, advice))
-        except OSError:  # it will be said by who reads it
-            return
+        if hasattr(os, "posix_fadvise"):
+            with contextlib.suppress(OSError), open(self.path(block), "rb", buffering=0) as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

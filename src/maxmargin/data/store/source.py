@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _VECTORS = 8  # of float64 that a solver has for each row, about
 _OWN_VECTORS = 5  # of them, those that runs over the same rows do not share
+_MOST_CUT = 4096  # partitions whose spans are known: some tens of kilobytes each
 _LABEL_PARTITIONS = 64  # that are worked on at a time when rows are not looked at
 
 
@@ -44,6 +45,7 @@ class Memory:
         self.scratch = Scratch(for_vectors, _scratch_folder(store.path))
         self.pages = Pages(store.reader, store.memory - for_vectors)
         self.packed = Packed(self.pages)
+        self.spans: dict[tuple[int, int], list[Span]] = {}  # of partitions, as they were cut for each level of work
 
 
 def _scratch_folder(path: os.PathLike[str]) -> str:
@@ -147,13 +149,16 @@ class StoreSource(Source):
         return rows._replace(bias=self.bias), numbers
 
     def _read_chosen(self, partitions: Sequence[int], chosen: Array) -> Iterator[Rows]:
-        with self._opened() as rows_of:
-            for partition in partitions:
-                for begin, end, part in self._spans(partition, 0):
-                    check_pause()
-                    some = chosen[np.searchsorted(chosen, begin) : np.searchsorted(chosen, end)] - begin
-                    if len(some):
-                        yield take(rows_of(part), some)
+        try:
+            with self._opened() as rows_of:
+                for partition in partitions:
+                    for begin, end, part in self._spans(partition, 0):
+                        check_pause()
+                        some = chosen[np.searchsorted(chosen, begin) : np.searchsorted(chosen, end)] - begin
+                        if len(some):
+                            yield take(rows_of(part), some)
+        finally:
+            self._left(partitions)
 
     # ------------------------------------------------------------ several runs at a time
 
@@ -182,6 +187,14 @@ class StoreSource(Source):
         return [(block.n_rows, block.n_stored) for block in self.store.index.blocks]
 
     def _spans(self, partition: int, level: int) -> list[Span]:
+        known = self.memory.spans.get((partition, level))
+        if known is None:
+            known = self._cut(partition, level)
+            if len(self.memory.spans) < _MOST_CUT:
+                self.memory.spans[partition, level] = known
+        return known
+
+    def _cut(self, partition: int, level: int) -> list[Span]:
         first, pages = self.store.first_rows[partition], self.store.reader.spans(partition)
         borders = [0, *(page.end for page in pages)]
         spans, remaining = [], iter(pages)
@@ -195,9 +208,12 @@ class StoreSource(Source):
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Callable[[Any], Rows]]:
         opened = Opened(self.memory.pages)
-        yield lambda part: opened.rows(part, self.bias)
+        try:
+            yield lambda part: opened.rows(part, self.bias)
+        finally:
+            opened.close()
 
-    def _left(self, bundle: range) -> None:
+    def _left(self, bundle: Iterable[int]) -> None:
         self.memory.pages.left(bundle)
 
     def _bundles(self, n_groups: Sequence[int], looks_at_rows: bool) -> Iterable[range]:
