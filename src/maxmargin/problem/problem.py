@@ -162,7 +162,11 @@ class Problem(Questions):
 
     def with_labels(self, y: Array, cost: Array | None = None) -> Problem:
         """The same rows with other labels (and costs), as one-vs-rest needs: nothing of X is read again."""
-        return self._changed(y=self.risk.labels(y, self.n_rows, self.loss), cost=self.cost if cost is None else cost)
+        cost = self.cost if cost is None else cost
+        other = self._changed(y=self.risk.labels(y, self.n_rows, self.loss), cost=cost)
+        if "norms2" in self.__dict__ and cost is self.cost and losses.is_margin_loss(self.loss):
+            other.__dict__["_row_sums"] = self._row_sums  # no label is part of them
+        return other
 
     def with_risk(self, risk: Risk, y: Any = None, cost: Array | None = None) -> Problem:
         """The same rows with another risk, and the labels (and costs) that it asks for."""
@@ -344,8 +348,7 @@ class Problem(Questions):
         """
         if not isinstance(self.risk, SumOfLosses):
             return computed, 0.0
-        risk = computed.primal - self.regularizer(w)
-        error = rounding_error(self, self._row_sums, w, risk, computed.gap, alpha)
+        error = rounding_error(self, self._row_sums, w, computed.primal, computed.gap, alpha)
         primal = computed.primal + error
         gap = min(computed.gap + 2.0 * error, primal)
         return Certificate(primal, primal - gap, gap), 2.0 * error

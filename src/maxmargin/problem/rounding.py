@@ -67,7 +67,7 @@ def _longest_row(source: Any) -> int:
     return int(source.n_weights)
 
 
-def rounding_error(problem: Any, sums: RowSums, w: Array, risk: float, gap: float, alpha: Array | None = None) -> float:
+def rounding_error(problem: Any, sums: RowSums, w: Array, primal: float, gap: float, alpha: Array | None) -> float:
     """By how much the primal objective, or the dual bound, may be on the wrong side of the exact one.
 
     Parameters
@@ -75,12 +75,12 @@ def rounding_error(problem: Any, sums: RowSums, w: Array, risk: float, gap: floa
     problem : Problem
     sums : RowSums
     w : ndarray
-    risk, gap : float
-        As computed: the sum of losses, and the duality gap.
-    alpha : ndarray, optional
-        The dual variables of the gap, if they are at hand.
+    primal, gap : float
+        As computed.
+    alpha : ndarray or None
+        The dual variables of the gap; None if they are those of w.
     """
-    norm, risk, gap = float(np.linalg.norm(w)), max(risk, 0.0), max(gap, 0.0)
+    norm, gap, risk = math.sqrt(dot(w, w)), max(gap, 0.0), max(primal - problem.regularizer(w), 0.0)
     if not math.isfinite(norm + risk):
         return math.inf
     if norm == 0.0 and risk == 0.0:  # outputs of w = 0 are exact, and so are losses of zero
@@ -94,17 +94,23 @@ def rounding_error(problem: Any, sums: RowSums, w: Array, risk: float, gap: floa
         L = losses.largest_curvature(problem.loss)
         delta2 = 2.0 * ((factor * norm) ** 2 * sums.length2 + (4.0 * _UNIT) ** 2 * sums.offset2)
         in_losses = min(in_losses, math.sqrt(2.0 * L * risk * delta2) + 0.5 * L * delta2)
-        moved = min(moved, math.sqrt(2.0 * L * risk * sums.length2))
-    if alpha is not None:
+        if alpha is None:
+            moved = min(moved, math.sqrt(2.0 * L * risk * sums.length2))
+    error = 3.0 * in_losses + 2.0 * _UNIT * (problem.n_rows + problem.n_weights + 8) * primal
+    in_v = _error_of_v(problem, moved, norm, primal, gap)
+    if alpha is not None and not in_v <= error:  # a look at each row is worth it
         parts = pieces(problem.source, alpha, problem.norms2)
         moved = min(moved, sum(float(dot(np.abs(a), np.sqrt(norms2))) for a, norms2 in parts))
-    primal = risk + problem.regularizer(w)
-    in_sums = _UNIT * (problem.n_rows + problem.n_weights + 8) * primal
+        in_v = _error_of_v(problem, moved, norm, primal, gap)
+    return error + in_v
+
+
+def _error_of_v(problem: Any, moved: float, norm: float, primal: float, gap: float) -> float:
+    """What an error of v = sum_i alpha_i sign_i x_i, which is m u `moved`, does to the gap."""
     dv = _UNIT * (problem.n_rows + 2) * moved
-    in_distance = dv * math.sqrt(2.0 * gap) + 0.5 * dv * dv
     if penalties.is_norm(problem.penalty):  # a dual norm that exceeds 1 unseen, and w'v
-        in_distance = min(1.0, dv) * max(primal - gap, 0.0) + dv * norm
-    return 3.0 * in_losses + 2.0 * in_sums + in_distance
+        return min(1.0, dv) * max(primal - gap, 0.0) + dv * norm
+    return dv * math.sqrt(2.0 * gap) + 0.5 * dv * dv
 
 
 def _largest_slope(loss: Loss) -> float:

@@ -62,6 +62,7 @@ _LATE_LOOK = {"tron": 50.0, "augmented_lagrangian": 300.0}  # passes: gaps of th
 _SMALL = 2000  # rows times weights of a problem that costs less to finish than to begin
 _ROUNDING = 1e-18  # relative gap below anything that these numbers can show
 _PASSES_TO_FINISH = 1000.0
+_PASSES_BETWEEN = 30.0  # two certificates of such a problem, each of which takes longer than these
 _FIRST_LOOK = 0.2, 5.0, 10.0  # share of the next solver's price that one may cost before it is judged, in passes
 
 
@@ -195,7 +196,7 @@ def finished(problem: Problem, result: Result, **options: Any) -> Result:
     left: dict[str, Any] = {name: _left(options.get(name), spent) for name, spent in _spent(result).items()}
     left["max_iter"] = min(_PASSES_TO_FINISH, left["max_iter"] or math.inf)
     left |= {name: options[name] for name in ("seed", "interrupt") if name in options}
-    closer = run(result.solver, problem, tol=_ROUNDING, start=result, **left)
+    closer = run(result.solver, problem, tol=_ROUNDING, start=result, check_every=_PASSES_BETWEEN, **left)
     if closer.certificate is None or not closer.certificate.gap < result.certificate.gap:
         return result
     before: dict[str, Any] = {name: getattr(result, name) for name in ("history", "passes", "stop_reason", "detail")}

@@ -6,6 +6,7 @@ may be given wherever a name may. Solvers are imported when they are asked for.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -102,9 +103,15 @@ def get(solver: str | Solver) -> Solver:
     if solver in _PUBLISHED:
         base, options = _PUBLISHED[solver]
         return replace(get(base), **options)
-    if solver not in _LINEAR | _ALL_CLASSES:
+    if solver not in _LINEAR and solver not in _ALL_CLASSES:
         raise ValueError(f"unknown solver {solver!r}; choose one of auto, {', '.join(names())}")
-    module, name = (_LINEAR | _ALL_CLASSES)[solver]
+    return _default(solver)  # type: ignore[arg-type]
+
+
+@functools.cache
+def _default(name: str) -> Solver:
+    """The solver with its default hyper-parameters, which never change."""
+    module, name = (_LINEAR | _ALL_CLASSES)[name]
     return getattr(importlib.import_module(module), name)()
 
 
