@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from maxmargin._jit import compiled
 from maxmargin.data import rows as rows_module
+from maxmargin.data.gather import gather
 from maxmargin.data.rows import (
     CSR,
     Dense,
@@ -345,6 +346,19 @@ def test_a_part_of_a_larger_csr_matrix_is_taken_as_it_is():
     np.testing.assert_allclose(norms2, (X[4:] ** 2).sum(1), rtol=1e-13)
     np.testing.assert_allclose(matvec(rows, np.ones(4)), X[4:].sum(1), rtol=1e-12)
     assert rows_module.n_stored(rows) == np.count_nonzero(X[4:])
+
+
+@pytest.mark.parametrize("first", [0, 5])  # an index pointer may begin anywhere
+@pytest.mark.parametrize("chosen", [[], [3], [0, 2, 3, 6], [6, 1, 1]])
+@pytest.mark.parametrize("make", [lambda X: X, samples.csr])
+def test_some_rows_are_copied_in_their_order(make, chosen, first):
+    sparse = np.where(np.abs(X) < 0.5, 0.0, X)
+    rows = rows_module.between(as_rows(make(sparse), 1.0)[0], first, 12)
+    for copy in (gather, rows_module.take):
+        some = copy(rows, np.array(chosen, np.int64))
+        np.testing.assert_array_equal(rows_module.as_dense(some), sparse[first:][chosen])
+        assert some.bias == 1.0
+        assert not some[0].flags.writeable
 
 
 @pytest.mark.parametrize("make", [lambda X: X, sp.csr_array])

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from maxmargin.data.rows import Array, Rows, joined, take
+from maxmargin.data.gather import gather
+from maxmargin.data.rows import Array, Rows, joined
 from maxmargin.data.store.pages import Pages
 
 
@@ -35,10 +36,11 @@ class Packed:
             if chosen[-1] <= numbers[-1] and np.array_equal(numbers[places], chosen):
                 if 2 * len(chosen) >= len(numbers):
                     return rows, numbers
-                rows = take(rows, places)
+                rows = gather(rows, places)
                 self._keep(rows, chosen, n_bytes)
                 return rows, chosen
             self._kept = None
+            del rows, numbers  # others will take their room
             self.pages.give_back(n_bytes)
         self.n_read += len(chosen)
         rows = joined(list(read()))

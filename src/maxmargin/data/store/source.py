@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin.data.cuts import Span, parts_of_pages
+from maxmargin.data.gather import gather
 from maxmargin.data.lock_step import LockStep
-from maxmargin.data.rows import Array, Rows, take
+from maxmargin.data.rows import Array, Rows
 from maxmargin.data.scratch import Scratch
 from maxmargin.data.source import Pass, Request, RowVector, Source, check_pause
 from maxmargin.data.store.packed import Packed
@@ -156,7 +157,7 @@ class StoreSource(Source):
                         check_pause()
                         some = chosen[np.searchsorted(chosen, begin) : np.searchsorted(chosen, end)] - begin
                         if len(some):
-                            yield take(rows_of(part), some)
+                            yield gather(rows_of(part), some)
         finally:
             self._left(partitions)
 
