@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import argparse
 
-from . import choice, cutting_planes, exact, kernel, linear, memory, multiclass, small, startup, stochastic, versions
+from . import (
+    choice,
+    cutting_planes,
+    exact,
+    growth,
+    kernel,
+    linear,
+    memory,
+    multiclass,
+    predict,
+    small,
+    startup,
+    stochastic,
+    versions,
+)
 
 
 def main() -> None:
@@ -19,6 +33,8 @@ def main() -> None:
         kernel,
         exact,
         multiclass,
+        growth,
+        predict,
         memory,
         small,
         startup,
