@@ -291,8 +291,7 @@ class KernelValues:
         elif out.dtype == dtype:
             store(self.function, self._dense_products(rows, tile, dtype), norms2, tile, out, places, offset)
         else:
-            values = self.buffer("values", len(tile.norms2), dtype)
-            dots = self._dense_products(rows, tile, dtype)
+            dots, values = self._dense_products(rows, tile, dtype), self.buffer("values", len(tile.norms2), dtype)
             store_rounded(self.function, dots, norms2, tile, values, out, places, offset)
 
     def apply(self, which: Array, J: Array, beta: Array, dtype: Any = None) -> Array:
