@@ -65,6 +65,7 @@ class OnlineSVC(Classifier, Intercept, Seeded, Estimator):
     alpha : float, default=1e-4
         Weight of the penalty, lambda; as in scikit-learn's SGDClassifier.
     loss : {"hinge", "squared_hinge", "huber", "logistic"} or loss object, default="hinge"
+        The default is that of scikit-learn's SGDClassifier; `LinearSVC` has its LinearSVC's, "squared_hinge".
     average : bool, default=True
         Answer with the mean of the last half, or so, of all iterates, rather than with the last one.
     max_iter : int, default=None

@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.data.rows import Array
-from maxmargin.kernels.functions import RBF, Kernel, Linear, Polynomial
+from maxmargin.kernels.functions import RBF, Kernel, Linear, Polynomial, Sigmoid
 
 _UNIT = 2.0**-24
 UNIT_DOUBLE = 2.0**-53
@@ -97,6 +97,8 @@ def digits_in_double(function: Kernel, norms2: Array, n_terms: int) -> Digits:
         return Digits(np.ones(n), np.minimum(1.0, share) + 3e-16)  # and the exponential's own error
     if isinstance(function, Linear):
         return Digits(np.sqrt(norms2), np.full(n, half))
+    if not isinstance(function, Polynomial | Sigmoid):
+        raise TypeError(f"how many digits have the values of {function!r}? Add them to maxmargin.kernels.rounding")
     inner = function.gamma * norms2 + abs(function.coef0)
     if isinstance(function, Polynomial):
         return Digits(inner ** (0.5 * function.degree), np.full(n, function.degree * half))

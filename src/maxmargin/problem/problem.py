@@ -87,7 +87,8 @@ class Problem(Questions):
     C : float
         Weight of the loss against the penalty.
     loss : str or loss object
-        A name from ``losses.names()`` or an object such as ``losses.Huber(0.1)``.
+        A name from ``losses.names()`` or an object such as ``losses.Huber(0.1)``. The default is the textbook's SVM,
+        "hinge"; `LinearSVC` has scikit-learn's, "squared_hinge".
     sample_weight : array-like of shape (n_rows,), optional
         Factors of C, row by row. Weight 2 is a row given twice, weight 0 a row left out.
     bias : float

@@ -133,7 +133,7 @@ class FOLOS(StochasticSolver):
 
     name: ClassVar[str] = "folos"
     losses: ClassVar[tuple[type, ...]] = losses.ALL
-    penalties: ClassVar[tuple[type, ...]] = penalties.ALL
+    penalties: ClassVar[tuple[type, ...]] = tuple(tag for tag in penalties.ALL if tag in apply_pending.registry)
     max_passes: ClassVar[float] = 1000.0
     accuracy: ClassVar[float] = 5e-3
 
