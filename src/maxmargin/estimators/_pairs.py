@@ -17,11 +17,13 @@ import numpy as np
 from maxmargin.data.rows import Array
 from maxmargin.kernels.blocks import KernelValues
 from maxmargin.kernels.classes import ClassBlocks
+from maxmargin.kernels.kept import KeptValues
 from maxmargin.problem.kernel_classes import KernelClasses
 from maxmargin.problem.kernel_problem import KernelProblem
 
 _LEAST_CLASSES = 5  # from where on the values within a class are worth computing all of
 _BLOCK_SHARE = 0.5  # of the cache, that they may take
+_FEW_ROWS = 2000  # of all classes, of which all kernel values are computed at once
 
 
 class BinaryMachines(Sequence[KernelProblem]):
@@ -76,6 +78,8 @@ class OneVsOne(BinaryMachines):
     """A problem for each pair of classes, which has the rows of these two: those of the first, then of the second."""
 
     def __init__(self, problem: KernelProblem, codes: Array, n_classes: int, at_once: int = 1):
+        if problem.n_rows <= _FEW_ROWS and KeptValues.megabytes(problem.n_rows) <= _BLOCK_SHARE * problem.cache_size:
+            problem = problem.with_kept_values()
         super().__init__(problem, codes, n_classes, at_once)
         self.blocks = self._shared_values()
 

@@ -2,7 +2,8 @@
 
 LIBSVM's ``Q.get_Q(i)``: one arena of memory, allocated once, holds as many rows as fit in `cache_size`; the row that
 was used longest ago makes room for a new one. Kept values are float32, whatever precision they are computed in. Rows
-that are missing together are computed together, as one block.
+that are missing together are computed together, as one block. Where all values are kept in float64 anyhow
+(`KeptValues`), their matrix is the arena.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.data.rows import Array
+from maxmargin.kernels.kept import KeptValues
 
 _LEAST_ROWS = 16  # that there is room for, however small the cache
 
@@ -28,13 +30,14 @@ class GramRows:
 
     def __init__(self, values: Any, cache_size: float):
         self.values, n = values, values.n_rows
+        self.is_whole = isinstance(values, KeptValues)
         room = int(cache_size * 2**20) // (n * 4)
-        self.capacity = min(n, max(_LEAST_ROWS, room))
-        self.arena = np.empty((self.capacity, n), np.float32)
+        self.capacity = n if self.is_whole else min(n, max(_LEAST_ROWS, room))
+        self.arena = values.matrix if self.is_whole else np.empty((self.capacity, n), np.float32)
         self.diagonal = values.diagonal
         self._columns: Any = None
-        self._slot = np.full(n, -1, np.int64)  # where a row is kept
-        self._owner = np.full(self.capacity, -1, np.int64)
+        self.slot = np.arange(n) if self.is_whole else np.full(n, -1, np.int64)  # where a row is kept
+        self._owner = self.slot.copy() if self.is_whole else np.full(self.capacity, -1, np.int64)
         self._used = np.zeros(self.capacity, np.int64)  # when
         self._clock = 0
         self.n_computed = 0
@@ -44,19 +47,19 @@ class GramRows:
         if len(which) > self.capacity:
             raise ValueError(f"{len(which)} kernel rows were asked for at once, but there is room for {self.capacity}")
         self._clock += 1
-        slots = self._slot[which]
+        slots = self.slot[which]
         self._used[slots[slots >= 0]] = self._clock
         missing = which[slots < 0]
         if len(missing):
             free = least_recently_used(self._used, self._owner, len(missing))
             gone = self._owner[free]
-            self._slot[gone[gone >= 0]] = -1
+            self.slot[gone[gone >= 0]] = -1
             if self._columns is None:
                 self._columns = self.values.columns(np.arange(self.values.n_rows))
             self.values.block(missing, self._columns, self.arena, free)
-            self._slot[missing], self._owner[free], self._used[free] = free, missing, self._clock
+            self.slot[missing], self._owner[free], self._used[free] = free, missing, self._clock
             self.n_computed += len(missing)
-        return self._slot[which]
+        return self.slot[which]
 
     def row(self, i: int) -> Array:
         """Kernel row i."""

@@ -38,6 +38,7 @@ from maxmargin.data.rows import Array, Dense, Rows, as_dense, as_rows, n_feature
 from maxmargin.kernels.blocks import KernelValues
 from maxmargin.kernels.classes import ClassBlocks, ValuesOfPair
 from maxmargin.kernels.given import CallableValues, PrecomputedValues
+from maxmargin.kernels.kept import KeptValues
 from maxmargin.kernels.part import PartOfValues
 from maxmargin.parallel import effective_n_jobs
 from maxmargin.problem.checks import check_labels, check_weights
@@ -241,6 +242,14 @@ class KernelProblem:
     def _copy(self) -> KernelProblem:
         other = object.__new__(KernelProblem)
         other._set(_X=None, **{name: getattr(self, name) for name in self.__dataclass_fields__ if name != "penalty"})
+        return other
+
+    def with_kept_values(self) -> KernelProblem:
+        """The same problem with all of its kernel values computed now, in float64: for a few rows."""
+        if isinstance(self.values, KeptValues):
+            return self
+        other = self._copy()
+        other._set(values=KeptValues(self.values))
         return other
 
     def of_rows(self, which: Array, cost: Array | None = None) -> KernelProblem:

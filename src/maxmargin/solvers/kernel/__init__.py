@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["get", "names", "solve"]
 
-_PASSES = 1000.0  # of plain SMO, where "auto" has come to no end
 _FIRST_TOL = 1e-3  # to which small problems are solved before their active set is tried
+_ALL_DIGITS = 1e-10  # relative gap of an answer that needs no more
 
 
 def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float = 1e-3, **options: Any) -> Result:
@@ -25,8 +25,8 @@ def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float =
     problem : KernelProblem
     solver : str or Solver
         A name from ``names()`` or a solver object. "auto" trains on each distinct row once, with
-        "block_smo", and ends small problems by an active set method (`polish`), which gives them all digits. A linear
-        kernel on many rows goes to the linear solvers (`linear`).
+        "block_smo", or with "smo" if they are few. It ends small problems by an active set method (`polish`) where they
+        do not have all digits yet. A linear kernel on many rows goes to the linear solvers (`linear`).
     tol : float
         Stop when primal - dual <= tol * |primal| is proven.
     **options
@@ -70,23 +70,20 @@ def _solve(problem: KernelProblem, solver: str | Solver, tol: float, options: di
     if start is not None and merged is not None:
         start = merged.contract(starting_coefficients(problem, start))
     is_small = smaller.n_rows <= MOST_ROWS
+    if is_small:
+        smaller, method = smaller.with_kept_values(), get("smo")
     if not is_small and is_for_linear(smaller):
         result = solve_linear(smaller, tol=tol, **options)
         if result.stop_reason == "stalled":
             result = run(method, smaller, tol=tol, start=result, **options)  # type: ignore[arg-type]
     else:
         result = run(method, smaller, tol=max(tol, _FIRST_TOL) if is_small else tol, start=start, **options)  # type: ignore[arg-type]
-    better = _polished(result, smaller, tol) if is_small and result.stop_reason == "converged" else None
-    if is_small and better is None and result.stop_reason == "converged" and result.certificate.relative_gap > tol:
-        result = run(method, smaller, tol=tol, start=result, **options)  # type: ignore[arg-type]
+    if is_small:
         better = _polished(result, smaller, tol)
-    elif is_small and result.stop_reason == "rounding":
-        better = _polished(result, smaller, tol)
-    result = better or result
-    if is_small and result.stop_reason == "stalled":  # singular systems, such as of rows around the origin
-        limit = min(options.pop("max_iter", None) or _PASSES, _PASSES)
-        other = run(get("smo"), smaller, tol=tol, max_iter=limit, **options)  # type: ignore[arg-type]
-        result = other if other.certificate.gap < result.certificate.gap else result
+        if better is None and result.stop_reason == "converged" and result.certificate.relative_gap > tol:
+            result = run(method, smaller, tol=tol, start=result, **options)  # type: ignore[arg-type]
+            better = _polished(result, smaller, tol)
+        result = better or result
     state = result.state
     if merged is not None:
         state = Solution(merged.expand(state.beta), state.intercept)
@@ -97,8 +94,12 @@ def _polished(result: Result, problem: KernelProblem, tol: float) -> Result | No
     """The result with all its digits, if it then has the gap that was asked for, or rounding ended it anyhow."""
     from maxmargin.solvers.kernel.polish import polish
 
-    found = polish(problem, result.state.beta, result.certificate.gap, tol)
-    if found is None or (found[1].relative_gap > tol and result.stop_reason != "rounding"):
+    if result.stop_reason not in ("converged", "rounding", "stalled"):
         return None
-    reason = "converged" if found[1].relative_gap <= tol else "rounding"
+    if result.certificate.relative_gap <= min(tol, _ALL_DIGITS):
+        return result
+    found = polish(problem, result.state.beta, result.certificate.gap, tol)
+    if found is None or (found[1].relative_gap > tol and result.stop_reason == "converged"):
+        return None
+    reason = "converged" if found[1].relative_gap <= tol else result.stop_reason
     return replace(result, state=found[0], certificate=found[1], stop_reason=reason)

@@ -35,10 +35,9 @@ def polish(problem: KernelProblem, beta: Array, gap: float, tol: float) -> tuple
     n = problem.n_rows
     if n > MOST_ROWS or problem.penalize_intercept:
         return None
-    K, every = np.empty((n, n)), np.arange(n)
-    problem.values.block(every, problem.values.columns(every, np.float64), K, every)
+    problem = problem.with_kept_values()
     with one_blas_thread():  # or the last bits would depend on what other threads do
-        return _polished(problem, K, beta, gap, tol)
+        return _polished(problem, problem.values.matrix, beta, gap, tol)
 
 
 def _polished(

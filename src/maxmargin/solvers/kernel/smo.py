@@ -22,6 +22,8 @@ What differs, and why:
   that is lowered until the gap is small enough.
 * At each level the gradient of all rows is computed anew in float64, from the support vectors alone. This is LIBSVM's
   reconstruction for the rows that were shrunk, and for the others it removes the errors of float32 kernel values.
+* Of a small problem, whose kernel values are all kept in float64, the first level is the last: a look at the gap costs
+  more than steps do.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from maxmargin._jit import compiled
 from maxmargin.data.rows import Array
 from maxmargin.problem import Certificate
 from maxmargin.problem.kernel_problem import LOSSES, KernelProblem
+from maxmargin.problem.kernel_program import risk_and_gap
 from maxmargin.solvers.base import GaveUp, Goal, Report
 from maxmargin.solvers.kernel.expansion import ExpansionSolver, FreeExpansion, counters_of, refuse_penalized_intercept
 from maxmargin.solvers.kernel.start import starting_point
@@ -43,6 +46,8 @@ _TAU = 1e-12  # curvature where there is none
 _BLOCK = 1 << 22  # of rows times steps between two looks at the clock
 _FIRST_LEVEL = 0.1  # violation to reach before the gap is looked at
 _LEAST_LEVEL = 1e-13
+_SMALL_LEVEL = 1e-10  # the first one of a problem whose kernel values are all at hand
+_SMALL_STEPS = 30  # a row, that such a problem takes before the gap is looked at
 
 
 class _Fields(NamedTuple):
@@ -100,14 +105,16 @@ class SMO(ExpansionSolver):
 
     def update(self, problem: KernelProblem, state: SMOState, goal: Goal) -> SMOState:  # type: ignore[override]
         """Steps on the active rows; when these are solved to the present level, a look at all rows."""
-        state, is_solved = self._steps(problem, state)
-        return self._look_at_gap(problem, state, goal.tol) if is_solved else state
+        state, is_solved = self._steps(problem, state, goal)
+        return self._look_at_gap(problem, state, goal.tol) if is_solved or problem.gram.is_whole else state
 
-    def _steps(self, problem: KernelProblem, state: SMOState) -> tuple[SMOState, bool]:
+    def _steps(self, problem: KernelProblem, state: SMOState, goal: Goal) -> tuple[SMOState, bool]:
         gram = problem.gram
         program = (problem.target, problem.kink, problem.lower, problem.upper, problem.diagonal, gram.diagonal)
         counters = np.array([state.n_steps, state.n_active, state.until_shrinking])
-        last = state.n_steps + max(32, _BLOCK // max(1, state.n_active))
+        steps = _SMALL_STEPS * problem.n_rows if gram.is_whole else _BLOCK // max(1, state.n_active)
+        left = (goal.max_passes * problem.n_rows - state.n_updates) / 2.0 - state.n_steps
+        last = state.n_steps + max(32, int(min(steps, left)))
         pair = np.array([-1, -1])
         while True:
             outcome = _smo_steps(
@@ -117,7 +124,7 @@ class SMO(ExpansionSolver):
                 state.active,
                 counters,
                 gram.arena,
-                gram._slot,
+                gram.slot,
                 pair,
                 state.level,
                 last,
@@ -139,10 +146,12 @@ class SMO(ExpansionSolver):
         """Outputs of all rows in float64, all rows active again, and the next level."""
         f = problem.decision(state.beta)
         b = problem.intercept(f)
-        certificate = problem.certificate(state.beta, b, f)
-        wanted = 0.5 * tol / max(certificate.relative_gap, 1e-300)
+        risk, gap = risk_and_gap(problem.program, state.beta, f, b)
+        primal = 0.5 * float(state.beta @ f) + risk + problem.total * b
+        relative_gap = gap / max(abs(primal), problem.scale, 1e-300)
+        wanted = 0.5 * tol / max(relative_gap, 1e-300)
         least = _LEAST_LEVEL * max(1.0, float(np.abs(problem.target).max()), float(np.abs(f).max()))
-        if state.n_updates and state.level <= least and certificate.relative_gap > tol:  # not at the start
+        if state.n_updates and state.level <= least and relative_gap > tol:  # not at the start
             raise GaveUp("the gap is as small as rounding errors allow", state)
         level = max(least, state.level * min(0.5, max(0.05, wanted)))
         state.f[:], state.b[0] = f, b
@@ -151,8 +160,8 @@ class SMO(ExpansionSolver):
             until_shrinking=min(problem.n_rows, 1000),
             level=level,
             is_exact=True,
-            primal=certificate.primal,
-            dual=certificate.dual,
+            primal=primal,
+            dual=primal - gap,
         )
 
     def report(self, problem: KernelProblem, state: SMOState, goal: Goal) -> Report:  # type: ignore[override]
@@ -170,7 +179,8 @@ class SMO(ExpansionSolver):
 
 def _at(problem: KernelProblem, beta: Array) -> SMOState:
     n = problem.n_rows
-    level = 2.0 * _FIRST_LEVEL * max(1.0, float(np.abs(problem.target).max(initial=0.0)))
+    first = _SMALL_LEVEL if problem.gram.is_whole else _FIRST_LEVEL
+    level = 2.0 * first * max(1.0, float(np.abs(problem.target).max(initial=0.0)))
     return SMOState(
         beta,
         np.zeros(n),

@@ -26,6 +26,7 @@ import numpy as np
 
 from maxmargin.problem.kernel_problem import KernelProblem
 from maxmargin.solvers.kernel.block import solve_working_set, ways
+from maxmargin.solvers.base import Goal
 from maxmargin.solvers.kernel.smo import SMO, SMOState
 
 _ITERATIONS = 50  # of an update
@@ -58,7 +59,7 @@ class SVMLight(SMO):
 
     name: ClassVar[str] = "svmlight"
 
-    def _steps(self, problem: KernelProblem, state: SMOState) -> tuple[SMOState, bool]:
+    def _steps(self, problem: KernelProblem, state: SMOState, goal: Goal) -> tuple[SMOState, bool]:
         for _ in range(_ITERATIONS):
             active = state.active[: state.n_active]
             program, beta, f = problem.program.of(active), state.beta[active], state.f[active]
