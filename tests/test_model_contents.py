@@ -20,7 +20,7 @@ from maxmargin.kernels import RBF, Polynomial
 from maxmargin.losses import Huber
 from maxmargin.models import ModelFileError, read_model
 from maxmargin.models.codec import pack, unpack
-from maxmargin.models.contents import read_content, write_content
+from maxmargin.models.contents import read_content, unpack_histories, write_content
 from maxmargin.models.predictor import open_model
 from maxmargin.solvers.coordinate.dual_cd import DualCD
 
@@ -282,3 +282,10 @@ def test_open_model_does_not_import_scikit_learn(tmp_path):
     )
     paths = [str(tmp_path / name) for name in ("LinearSVC", "BudgetSVC", "old")]
     assert subprocess.run([sys.executable, "-c", program, *paths]).returncode == 0
+
+
+def test_a_history_tells_of_passes():
+    lengths = np.array([2])
+    with pytest.raises(ValueError, match="a history without passes"):
+        unpack_histories({"columns": {"primal": np.zeros(2)}, "lengths": lengths})
+    assert len(unpack_histories({"columns": {"passes": np.arange(2.0)}, "lengths": lengths})[0]["passes"]) == 2

@@ -207,6 +207,8 @@ def pack_histories(histories: list[dict[str, np.ndarray]]) -> dict[str, Any]:
 def unpack_histories(packed: dict[str, Any]) -> list[dict[str, np.ndarray]]:
     """The history of each problem."""
     lengths = packed["lengths"]
+    if len(lengths) and "passes" not in packed["columns"]:
+        raise ValueError("a history without passes")
     histories: list[dict[str, np.ndarray]] = [{} for _ in lengths]
     for name, column in packed["columns"].items():
         for history, part in zip(histories, split(column, lengths)):

@@ -101,12 +101,14 @@ class SMO(ExpansionSolver):
         """At zero, or at the coefficients of another state."""
         refuse_penalized_intercept(problem, self)
         beta = starting_point(problem, start)
-        return self._look_at_gap(problem, _at(problem, beta), 0.0)
+        return self._look_at_gap(problem, _at(problem, beta), 0.0, is_solved=True)
 
     def update(self, problem: KernelProblem, state: SMOState, goal: Goal) -> SMOState:  # type: ignore[override]
         """Steps on the active rows; when these are solved to the present level, a look at all rows."""
         state, is_solved = self._steps(problem, state, goal)
-        return self._look_at_gap(problem, state, goal.tol) if is_solved or problem.gram.is_whole else state
+        if is_solved or problem.gram.is_whole:
+            return self._look_at_gap(problem, state, goal.tol, is_solved)
+        return state
 
     def _steps(self, problem: KernelProblem, state: SMOState, goal: Goal) -> tuple[SMOState, bool]:
         gram = problem.gram
@@ -142,8 +144,8 @@ class SMO(ExpansionSolver):
         )
         return state, outcome == _IS_SOLVED
 
-    def _look_at_gap(self, problem: KernelProblem, state: SMOState, tol: float) -> SMOState:
-        """Outputs of all rows in float64, all rows active again, and the next level."""
+    def _look_at_gap(self, problem: KernelProblem, state: SMOState, tol: float, is_solved: bool) -> SMOState:
+        """Outputs of all rows in float64, all rows active again, and the next level if they are solved to this one."""
         f = problem.decision(state.beta)
         b = problem.intercept(f)
         risk, gap = risk_and_gap(problem.program, state.beta, f, b)
@@ -151,9 +153,9 @@ class SMO(ExpansionSolver):
         relative_gap = gap / max(abs(primal), problem.scale, 1e-300)
         wanted = 0.5 * tol / max(relative_gap, 1e-300)
         least = _LEAST_LEVEL * max(1.0, float(np.abs(problem.target).max()), float(np.abs(f).max()))
-        if state.n_updates and state.level <= least and relative_gap > tol:  # not at the start
+        if is_solved and state.n_updates and state.level <= least and relative_gap > tol:  # not at the start
             raise GaveUp("the gap is as small as rounding errors allow", state)
-        level = max(least, state.level * min(0.5, max(0.05, wanted)))
+        level = max(least, state.level * (min(0.5, max(0.05, wanted)) if is_solved else 1.0))
         state.f[:], state.b[0] = f, b
         return state._replace(
             n_active=problem.n_rows,

@@ -25,8 +25,8 @@ from typing import ClassVar
 import numpy as np
 
 from maxmargin.problem.kernel_problem import KernelProblem
-from maxmargin.solvers.kernel.block import solve_working_set, ways
 from maxmargin.solvers.base import Goal
+from maxmargin.solvers.kernel.block import solve_working_set, ways
 from maxmargin.solvers.kernel.smo import SMO, SMOState
 
 _ITERATIONS = 50  # of an update
