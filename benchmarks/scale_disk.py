@@ -3,8 +3,8 @@
     python -m benchmarks.scale_disk passes blocks cold pack     # or one of them, or: budget
 
 Data are generated, into a temporary folder, which should be on a real disk (``TMPDIR``): a gigabyte of it. Fits in
-memory and from stores take turns, and have the same number of passes. The page cache is dropped where that is allowed
-(as root); if not, what needs it is left out.
+memory and from stores take turns, and have the same goal; the passes that each took are in the record. The page cache
+is dropped where that is allowed (as root); if not, what needs it is left out.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _seconds(function: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _measure_passes(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
-    """Seconds of the same passes in memory, from a store within its budget, and from one with memory for a tenth."""
+    """Seconds of the same fit in memory, from a store within its budget, and from one with memory for a tenth."""
     records = []
     for name, make, n_rows in (("text", _text, sizes.text), ("dense", _dense, sizes.dense)):
         X, y = make(n_rows)

@@ -7,8 +7,12 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from maxmargin import SVC, kernels
 from maxmargin.data.rows import view_rows
+from maxmargin.estimators import _pairs
 from maxmargin.kernels.blocks import KernelValues
 from maxmargin.kernels.classes import ClassBlocks, ValuesOfPair
+from maxmargin.kernels.kept import KeptValues
+from maxmargin.kernels.part import PartOfValues
+from maxmargin.problem.kernel_problem import KernelProblem
 
 
 def letters(n=600, n_classes=6, seed=0):
@@ -52,7 +56,9 @@ def test_values_within_a_class_are_computed_once():
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
-def test_any_number_of_threads_gives_the_same_bits_and_sharing_the_same_machine(sparse):
+@pytest.mark.parametrize("few_rows", [0, 2000], ids=["blocks of classes", "whole matrix"])
+def test_any_number_of_threads_gives_the_same_bits_and_sharing_the_same_machine(sparse, few_rows, monkeypatch):
+    monkeypatch.setattr(_pairs, "_FEW_ROWS", few_rows)
     X, y = letters(1800)  # pairs of more rows than `polish` takes
     X[5] = X[9]
     y[5] = y[9]  # rows that are there twice are merged
@@ -66,3 +72,43 @@ def test_any_number_of_threads_gives_the_same_bits_and_sharing_the_same_machine(
         assert max(a.relative_gap, b.relative_gap) <= 1e-6
         assert a.primal == pytest.approx(b.primal, rel=2e-6)
     np.testing.assert_allclose(one.decision_function(X), apart.decision_function(X), atol=2e-2)
+
+
+@pytest.mark.parametrize("kernel", [kernels.RBF(0.3), kernels.Linear()], ids=["rbf", "linear"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+def test_kept_values_are_those_that_they_are_kept_of(kernel, sparse):
+    X, _ = letters(120)
+    values = KernelValues(kernel, view_rows(csr_matrix(X) if sparse else X))
+    rng = np.random.default_rng(2)
+    expected = rbf_kernel(X, gamma=0.3) if kernel != kernels.Linear() else X @ X.T
+    kept = KeptValues(values)
+    n_computed, rows = values.n_values, rng.permutation(120)[:70]
+    for few in (KeptValues(PartOfValues(values, rows)), KeptValues(PartOfValues(kept, rows))):
+        which, J, beta = rng.permutation(70)[:20], rng.permutation(70)[:30], rng.normal(size=30)
+        K = expected[np.ix_(rows[which], rows[J])]
+        out = np.empty((20, 30))
+        few.block(which, few.columns(J), out, np.arange(20))
+        np.testing.assert_allclose(out, K, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(few.apply(which, J, beta), K @ beta, rtol=1e-10, atol=1e-11)
+        np.testing.assert_allclose(few.diagonal_of(which), np.diagonal(expected)[rows[which]], rtol=1e-12)
+        np.testing.assert_array_equal(few.digits.size, values.digits.size[rows])
+    assert values.n_values == n_computed  # parts of kept values compute none
+
+
+def test_all_pairs_of_few_rows_share_one_matrix():
+    X, y = letters(300)
+    problem = KernelProblem(X, np.ones(300), kernel="rbf", gamma=0.3)
+    pairs = _pairs.OneVsOne(problem, y, 6)
+    for machine in pairs:
+        machine.with_kept_values()
+    assert problem.values.n_values == 300 * 300
+    few = _pairs.OneVsOne(KernelProblem(X, np.ones(300), kernel="rbf", cache_size=1.0), y, 6)
+    assert not isinstance(few.problem.values, KeptValues)  # which would take most of the cache
+
+
+def test_a_few_rows_get_all_digits_whatever_the_tolerance():
+    X, y = letters(240, 2, seed=3)
+    for C in (0.1, 1.0, 1e4):
+        loose, tight = (SVC(C=C, gamma=0.3, tol=tol).fit(X, y) for tol in (0.1, 1e-12))
+        assert loose.certificate_.relative_gap < 1e-9
+        np.testing.assert_allclose(loose.decision_function(X), tight.decision_function(X), rtol=1e-6, atol=1e-8)
