@@ -2,8 +2,9 @@
 
 A run counts if its relative duality gap, computed in float64 for all rows by `KernelProblem.certificate` whoever made
 the coefficients, is at most the target. Of a peer, the loosest tolerance of a ladder that gets there is taken, and of
-scikit-learn-intelex the faster dtype. Runs of all competitors take turns; a line has seconds, processor seconds (of all
-threads), and the gap that was reached. scikit-learn's SVC has one thread, whatever is asked for.
+scikit-learn-intelex the faster dtype. Runs of all competitors take turns, each in a process of its own: no one's idle
+threads are in another's way. A line has seconds, processor seconds (of all threads), and the gap that was reached.
+scikit-learn's SVC has one thread, whatever is asked for.
 
 It can be run in slices (``--sets``, ``--peers``, ``--gap``) that are merged into one ``--json`` file.
 """
@@ -11,12 +12,16 @@ It can be run in slices (``--sets``, ``--peers``, ``--gap``) that are merged int
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
 import importlib.util
 import json
+import multiprocessing
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,20 +56,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure and print, set by set."""
-    from threadpoolctl import threadpool_limits
-
     records: list[dict[str, Any]] = []
-    for name in arguments.sets:
-        here: list[dict[str, Any]] = []
-        try:
-            tolerances: dict[str, tuple[float, Any]] = {}
-            for threads in sorted(arguments.threads, reverse=True):
-                with threadpool_limits(threads):
-                    here += _measure(name, threads, arguments, tolerances)
+    with contextlib.ExitStack() as stack:
+        own = {
+            who: stack.enter_context(ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")))
+            for who in ("maxmargin", *arguments.peers)
+        }
+        for name in arguments.sets:
+            here: list[dict[str, Any]] = []
+            try:
+                tolerances: dict[str, tuple[float, Any]] = {}
+                for threads in sorted(arguments.threads, reverse=True):
+                    here += _measure(name, threads, arguments, tolerances, own)
                     _print([r for r in here if r["threads"] == threads or r["who"] == "sklearn"], arguments.gap)
-        except datasets.MissingData as error:
-            print(error)
-        records += here
+            except datasets.MissingData as error:
+                print(error)
+            records += here
     if arguments.json:
         _merge_into(arguments.json, records)
 
@@ -92,6 +99,7 @@ def make_clusters(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, labels[which] * np.where(rng.random(n) < 0.03, -1.0, 1.0)
 
 
+@functools.lru_cache(1)
 def _load(name: str, rows: int) -> tuple[Any, np.ndarray]:
     if name == "clusters":
         return make_clusters(rows)
@@ -105,30 +113,60 @@ def _load(name: str, rows: int) -> tuple[Any, np.ndarray]:
     return X, np.where(data.y > 0, 1.0, -1.0)
 
 
+class _Fit(NamedTuple):
+    """A fit of a competitor to a set."""
+
+    who: str
+    name: str
+    rows: int
+    threads: int
+    cache: float
+    tol: float
+    dtype: Any = np.float64
+
+    def coefficients(self) -> tuple[np.ndarray, float | None, float, float]:
+        """Coefficients and intercept (None: unknown), wall and processor seconds; in a process of the competitor's."""
+        from threadpoolctl import threadpool_limits
+
+        X, y = _load(self.name, self.rows)
+        data = X, y, *_SETTINGS[self.name]
+        with threadpool_limits(self.threads):
+            if self.who == "maxmargin":
+                _ours((X[:9000], y[:9000], *data[2:]), self.threads, self.cache, 1e-3)()  # compiled code
+                fit = _ours(data, self.threads, self.cache, self.tol)
+            else:
+                fit = _peer(self.who, data, self.threads, self.cache, self.tol, self.dtype)
+            began, processor = time.perf_counter(), time.process_time()
+            beta, b = fit()
+            return beta, b, time.perf_counter() - began, time.process_time() - processor
+
+
 def _measure(
-    name: str, threads: int, arguments: argparse.Namespace, tuned: dict[str, tuple[float, Any]]
+    name: str,
+    threads: int,
+    arguments: argparse.Namespace,
+    tuned: dict[str, tuple[float, Any]],
+    own: dict[str, ProcessPoolExecutor],
 ) -> list[dict[str, Any]]:
     """Runs of one set with so many threads; what peers were tuned to is kept in `tuned`."""
     from maxmargin.problem.kernel_problem import KernelProblem
 
     X, y = _load(name, arguments.rows)
-    data = X, y, *_SETTINGS[name]
-    judge = KernelProblem(X, y, data[2], gamma=data[3], n_jobs=threads)
-    _ours((X[:9000], y[:9000], *data[2:]), threads, arguments.cache, 1e-3)()  # compiled code
-    fits: dict[str, Fit] = {"maxmargin": _ours(data, threads, arguments.cache, arguments.gap)}
+    C, gamma = _SETTINGS[name]
+    judge = KernelProblem(X, y, C, gamma=gamma, n_jobs=threads)
+    fits = {"maxmargin": _Fit("maxmargin", name, arguments.rows, threads, arguments.cache, arguments.gap)}
     records, slow = [], set()
 
-    def timed(who: str, fit: Fit) -> dict[str, Any]:
-        began, processor = time.perf_counter(), time.process_time()
-        beta, b = fit()
-        seconds, processor = time.perf_counter() - began, time.process_time() - processor
+    def timed(fit: _Fit) -> dict[str, Any]:
+        who = fit.who
+        beta, b, seconds, processor = own[who].submit(fit.coefficients).result()
         gap = judge.certificate(beta, b).relative_gap
         record = {"set": name, "who": who, "threads": threads, "processor": processor, "seconds": seconds}
         return record | {"goal": arguments.gap, "relative_gap": gap, "n_support": int(np.count_nonzero(beta))}
 
     for peer in arguments.peers:
         if peer not in tuned:
-            best = _tune(peer, data, threads, arguments, timed)
+            best = _tune(fits["maxmargin"]._replace(who=peer), arguments, timed)
             if best is None:
                 continue
             tuned[peer] = best[1:]
@@ -137,9 +175,9 @@ def _measure(
         elif peer == "sklearn":  # as it was
             continue
         tol, dtype = tuned[peer]
-        fits[peer] = _peer(peer, data, threads, arguments.cache, tol, dtype)
+        fits[peer] = fits["maxmargin"]._replace(who=peer, tol=tol, dtype=dtype)
     for _ in range(1 if arguments.quick else arguments.repeat):
-        records += [timed(who, fit) for who, fit in fits.items() if who not in slow]
+        records += [timed(fit) for who, fit in fits.items() if who not in slow]
     return records
 
 
@@ -176,9 +214,10 @@ def _ours(data: tuple[Any, ...], threads: int, cache: float, gap: float) -> Fit:
 
 
 def _tune(
-    peer: str, data: tuple[Any, ...], threads: int, arguments: argparse.Namespace, timed: Callable[..., dict[str, Any]]
+    fit: _Fit, arguments: argparse.Namespace, timed: Callable[[_Fit], dict[str, Any]]
 ) -> tuple[dict[str, Any], float, Any] | None:
     """The peer's run at the loosest tolerance that reaches the gap, in its faster dtype; None if there is no such."""
+    peer = fit.who
     if peer == "sklearnex" and not importlib.util.find_spec("sklearnex"):
         print("scikit-learn-intelex is not installed")
         return None
@@ -187,7 +226,7 @@ def _tune(
         first = _LADDER.index(found[0][1] if found else _FIRST)
         k, best = first, None
         while 0 <= k < len(_LADDER):
-            record = timed(peer, _peer(peer, data, threads, arguments.cache, _LADDER[k], dtype))
+            record = timed(fit._replace(tol=_LADDER[k], dtype=dtype))
             text = f"{peer} {np.dtype(dtype).name} tol {_LADDER[k]:g}: {record['relative_gap']:.1e}"
             print(f"  {text} in {record['seconds']:.1f} s", flush=True)
             reaches = record["relative_gap"] <= arguments.gap
