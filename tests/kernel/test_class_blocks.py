@@ -13,6 +13,7 @@ from maxmargin.kernels.classes import ClassBlocks, ValuesOfPair
 from maxmargin.kernels.kept import KeptValues
 from maxmargin.kernels.part import PartOfValues
 from maxmargin.problem.kernel_problem import KernelProblem
+from maxmargin.solvers.kernel import solve
 
 
 def letters(n=600, n_classes=6, seed=0):
@@ -112,3 +113,23 @@ def test_a_few_rows_get_all_digits_whatever_the_tolerance():
         loose, tight = (SVC(C=C, gamma=0.3, tol=tol).fit(X, y) for tol in (0.1, 1e-10))
         assert loose.certificate_.gap - loose.certificate_.rounding < 1e-10 * loose.certificate_.primal
         np.testing.assert_allclose(loose.decision_function(X), tight.decision_function(X), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("kernel", "C"), [("linear", 1e4), ("rbf", 1e6), ("rbf", 1e10)])
+def test_a_few_rows_that_are_hard_come_to_an_end(kernel, C):
+    """SMO alone would take hundreds of thousands of passes: block SMO goes on where it was."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 5)), rng.integers(0, 2, 300)
+    model = SVC(kernel=kernel, C=C, gamma=1e-3 if C > 1e9 else "scale").fit(X, y)
+    assert model.n_iter_.max() < 20_000
+    assert model.stop_reason_ in ("converged", "rounding", "stalled", "max_iter")
+    assert model.stop_reason_ == "converged" or C > 1e9
+
+
+def test_a_hard_problem_of_a_few_rows_has_a_checkpoint(tmp_path):
+    rng = np.random.default_rng(0)
+    problem = KernelProblem(rng.normal(size=(200, 5)), rng.choice([-1.0, 1.0], 200), 1e6, gamma=0.2)
+    result = solve(problem, checkpoint=tmp_path / "c")
+    assert result.certificate.relative_gap <= 1e-3
+    assert (tmp_path / "c").exists()

@@ -42,14 +42,6 @@ class KeptValues(PrecomputedValues):
         """What those of n rows take."""
         return 8.0 * n * n / 2**20
 
-    @property
-    def n_jobs(self) -> int:  # type: ignore[override]
-        """Threads."""
-        return self.source.n_jobs
-
-    @n_jobs.setter
-    def n_jobs(self, n_jobs: int) -> None: ...
-
     def _values(self, which: Array, J: Array) -> Array:
         out = np.empty((len(which), len(J)))
         _take(self.matrix, which, J, out)

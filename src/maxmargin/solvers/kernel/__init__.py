@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from maxmargin.solvers.kernel.registry import get, names
 
 if TYPE_CHECKING:
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["get", "names", "solve"]
 
+_PASSES = 4000.0  # of plain SMO on a small problem, where "auto" has come to no end
+_QUICK_PASSES = 60.0  # of plain SMO on a small problem, before others are asked
 _FIRST_TOL = 1e-3  # to which small problems are solved before their active set is tried
 _ALL_DIGITS = 1e-10  # relative gap of an answer that needs no more
 
@@ -55,7 +59,6 @@ def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float =
 def _solve(problem: KernelProblem, solver: str | Solver, tol: float, options: dict[str, Any]) -> Result:
     from maxmargin.problem.duplicates import merge_duplicates
     from maxmargin.solvers.base import run
-    from maxmargin.solvers.kernel.linear import is_for_linear, solve_linear
     from maxmargin.solvers.kernel.polish import MOST_ROWS
     from maxmargin.solvers.kernel.start import Solution, starting_coefficients
 
@@ -70,24 +73,53 @@ def _solve(problem: KernelProblem, solver: str | Solver, tol: float, options: di
     if start is not None and merged is not None:
         start = merged.contract(starting_coefficients(problem, start))
     is_small = smaller.n_rows <= MOST_ROWS
-    if is_small:
-        smaller, method = smaller.with_kept_values(), get("smo")
-    if not is_small and is_for_linear(smaller):
-        result = solve_linear(smaller, tol=tol, **options)
-        if result.stop_reason == "stalled":
-            result = run(method, smaller, tol=tol, start=result, **options)  # type: ignore[arg-type]
+    is_watched = options.get("callbacks") or options.get("checkpoint")  # which are to see one solver, not two
+    quick = _quickly(smaller, tol, start, options) if is_small and not is_watched else None
+    if quick is not None and (quick.stop_reason != "max_iter" or quick.passes >= (options.get("max_iter") or np.inf)):
+        result = quick
     else:
-        result = run(method, smaller, tol=max(tol, _FIRST_TOL) if is_small else tol, start=start, **options)  # type: ignore[arg-type]
-    if is_small:
-        better = _polished(result, smaller, tol)
-        if better is None and result.stop_reason == "converged" and result.certificate.relative_gap > tol:
-            result = run(method, smaller, tol=tol, start=result, **options)  # type: ignore[arg-type]
-            better = _polished(result, smaller, tol)
-        result = better or result
+        result = _by_blocks(smaller, method, tol, start if quick is None else quick, options)
     state = result.state
     if merged is not None:
         state = Solution(merged.expand(state.beta), state.intercept)
     return replace(result, w=state.beta, alpha=state.beta, state=state)
+
+
+def _quickly(problem: KernelProblem, tol: float, start: Any, options: dict[str, Any]) -> Result | None:
+    """A small problem by a few steps of SMO on its whole kernel matrix, which is enough for most; None if they fail."""
+    from maxmargin.solvers.base import run
+
+    kept, limit = problem.with_kept_values(), min(options.get("max_iter") or _QUICK_PASSES, _QUICK_PASSES)
+    result = run(get("smo"), kept, tol=max(tol, _FIRST_TOL), start=start, **options | {"max_iter": limit})  # type: ignore[arg-type]
+    better = _polished(result, kept, tol)
+    if better is not None:
+        return better
+    return result if result.stop_reason not in ("converged", "stalled", "rounding") else None
+
+
+def _by_blocks(problem: KernelProblem, method: Any, tol: float, start: Any, options: dict[str, Any]) -> Result:
+    """Block SMO, or the linear solvers for a linear kernel on many rows; small problems then get their last digits."""
+    from maxmargin.solvers.base import run
+    from maxmargin.solvers.kernel.linear import is_for_linear, solve_linear
+    from maxmargin.solvers.kernel.polish import MOST_ROWS
+
+    if problem.n_rows > MOST_ROWS:
+        if not is_for_linear(problem):
+            return run(method, problem, tol=tol, start=start, **options)  # type: ignore[arg-type]
+        result = solve_linear(problem, tol=tol, **options)
+        return run(method, problem, tol=tol, start=result, **options) if result.stop_reason == "stalled" else result  # type: ignore[arg-type]
+    result = run(method, problem, tol=max(tol, _FIRST_TOL), start=start, **options)  # type: ignore[arg-type]
+    better = _polished(result, problem, tol)
+    if better is None and result.stop_reason == "converged" and result.certificate.relative_gap > tol:
+        result = run(method, problem, tol=tol, start=result, **options)  # type: ignore[arg-type]
+        better = _polished(result, problem, tol)
+    result = better or result
+    if result.stop_reason != "stalled":
+        return result
+    limit = min(options.get("max_iter") or _PASSES, _PASSES)  # singular systems, such as of rows around the origin
+    rest, kept = options | {"max_iter": limit, "checkpoint": None}, problem.with_kept_values()
+    other = run(get("smo"), kept, tol=tol, start=result, **rest)  # type: ignore[arg-type]
+    return other if other.certificate.gap < result.certificate.gap else result
 
 
 def _polished(result: Result, problem: KernelProblem, tol: float) -> Result | None:
