@@ -9,11 +9,15 @@
 A mutant is one operator, constant, comparison, dropped statement or dropped `raise` check. It is tried in a copy of the
 tree in a temporary directory, so the working tree is never touched.
 
-Its tests are those that enter the changed function (--map; or its callers, if only compiled code enters it), as many of
-the cheapest as --seconds allow. Without a map they are those of the files named after the module, then of those that
-import it, or what imports it: the two nearest files before the others, up to --seconds for each of the two groups. The
-first failure ends it, if that test passes on the original. Compiled modules are tried without the compiler. All limits
-are processor time.
+Its tests are those that enter the changed function (--map; or its callers, if only compiled code enters it), as many as
+--seconds allow: first those of the files nearest to the module, then the cheapest case of each test function in turn.
+Without a map they are those of the files named after the module, then of those that import it, or what imports it: the
+two nearest files before the others, up to --seconds for each of the two groups. The first failure ends it, if that test
+passes on the original; so does a test that takes far longer than on the original.
+
+Compiled modules are tried without the compiler first, which sees most changes at once, and what survives then with it:
+a test of a compiled loop is often far too long without. All limits are processor time. Each run is a fork of this
+process, which has imported everything but the package; what tests cost is kept from run to run beside the cache.
 
 A mutant that no test kills is a gap in the tests, or is equivalent to the original: a reader decides, and writes the
 latter, with the reason, into equivalent_mutants.tsv.
@@ -25,6 +29,7 @@ import argparse
 import ast
 import bisect
 import contextlib
+import importlib
 import itertools
 import json
 import math
@@ -34,7 +39,6 @@ import re
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -45,7 +49,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src/maxmargin")
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.tsv")
-CACHE = os.environ.get("NUMBA_CACHE_DIR", os.path.expanduser("~/.cache/maxmargin-mutate"))  # of compiled code
+CACHE = Path(os.environ.setdefault("NUMBA_CACHE_DIR", os.path.expanduser("~/.cache/maxmargin-mutate")))
 NOT_COMPILED = ("cli", "dask", "displays", "estimators", "export", "models", "selection")
 FAR = (
     "test_dask.py",
@@ -55,7 +59,11 @@ FAR = (
     "test_scikit_learns_tests.py",
     "test_sklearn_svm.py",
 )
-TEST_SECONDS = {True: 6.0, False: 2.0}  # of processor time for a test that is worth running, with and without compiler
+TEST_SECONDS = {True: 12.0, False: 2.0}  # of processor time for a test that is worth running, with and without compiler
+ENOUGH = 30  # tests that enter a function: of fewer, those of its callers are asked, too
+OVERHEAD = 0.01  # seconds of pytest for each test
+MUCH_LONGER = 6.0  # than on the original: the test would not end, or its work has grown beyond what it is
+IMPORTED = ("numpy", "scipy.sparse.linalg", "scipy.optimize", "sklearn.svm", "sklearn.utils.estimator_checks", "numba")
 
 SWAPS = {
     ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*", ast.Pow: "*",
@@ -202,8 +210,8 @@ def _mentions(text: str, module: str, names: Sequence[str] = ()) -> bool:
     return bool(re.search(imports, text) or re.search(public, text))
 
 
-def is_compiled(path: Path) -> bool:
-    """Whether the tests of a module run with the compiler: its code is not compiled itself, so nothing is made anew."""
+def is_python(path: Path) -> bool:
+    """Whether a module has no code to compile: its tests run with the compiler, and nothing is compiled anew."""
     return path.parts[2] in NOT_COMPILED
 
 
@@ -228,14 +236,20 @@ class Map:
                         self.users.setdefault(mentioned, set()).add(f"{module}::{name}")
 
     def tests_for(self, mutant: Mutant, nearest: Sequence[str], seconds: float) -> list[str]:
-        """The cheapest tests that enter the changed function, one half of the time for those in the nearest files."""
+        """Tests that enter the changed function, one half of the time for those in the nearest files."""
         found = self._entering(mutant)
         near = {test for test in found if test.partition("::")[0] in nearest[:2]}
-        return list(dict.fromkeys([*self._cheapest(near, seconds / 2), *self._cheapest(found, seconds / 2)]))
+        chosen = [*self._varied(near, seconds / 2), *self._varied(found - near, seconds / 2)]
+        return list(dict.fromkeys(chosen)) or list(nearest[:2])
 
-    def _cheapest(self, tests: set[str], seconds: float) -> list[str]:
-        order = sorted(tests, key=lambda test: (self.seconds[test], test))
-        sums = itertools.accumulate(self.seconds[test] for test in order)
+    def _varied(self, tests: set[str], seconds: float) -> list[str]:
+        """As many as there is time for: the cheapest case of each test function, then the next one of each."""
+        order, rounds, seen = sorted(tests, key=lambda test: (self.seconds[test], test)), {}, {}
+        for test in order:
+            function = test.partition("[")[0]
+            rounds[test] = seen[function] = seen.get(function, -1) + 1
+        order.sort(key=rounds.__getitem__)  # stable: cheap ones first in each round
+        sums = itertools.accumulate(self.seconds[test] + OVERHEAD for test in order)
         return [test for k, (test, spent) in enumerate(zip(order, sums, strict=True)) if spent <= seconds or k == 0]
 
     def _entering(self, mutant: Mutant) -> set[str]:
@@ -243,16 +257,16 @@ class Map:
         for name, function in _functions(ast.parse((ROOT / mutant.path).read_text())):
             if function.lineno <= mutant.line <= function.end_lineno:
                 around = name  # the innermost comes last
-        ahead, seen = {f"{module}::{around}"}, set()
+        ahead, seen, found = {f"{module}::{around}"}, set(), set()
         while around and ahead:
-            found = set().union(*(self.tests.get(function, set()) for function in ahead))
-            if found:
+            found = found.union(*(self.tests.get(function, set()) for function in ahead))
+            if len(found) >= ENOUGH:
                 return found
             seen |= ahead
             names = {function.rpartition("::")[2].rpartition(".")[2] for function in ahead}
             ahead = set().union(*(self.users.get(name, set()) for name in names)) - seen
         inside = [tests for function, tests in self.tests.items() if function.startswith(f"{module}::")]
-        return set().union(*inside)
+        return found.union(*inside)
 
 
 def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -266,89 +280,127 @@ def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 class Tests:
-    """What is known of tests: their processor time, and which of them pass or fail in the original."""
+    """What is known of tests, with or without the compiler: their processor time, and whether the original passes."""
 
-    def __init__(self, tree: Path):
+    def __init__(self, tree: Path, compiled: bool):
         self.tree = tree
-        self.costs: dict[str, float] = {}
+        self.compiled = compiled
+        self.limit = TEST_SECONDS[compiled]
+        self.file = CACHE / f"tests-{'compiled' if compiled else 'plain'}.json"
+        known = json.loads(self.file.read_text()) if self.file.exists() else {"costs": {}, "bad": []}
+        self.costs: dict[str, float] = known["costs"]
+        self.bad = set(known["bad"])  # those that fail on the original, or take too long there
         self.fine: set[str] = set()
-        self.bad: set[str] = set()  # those that fail without the compiler, or take too long
 
-    def run(self, files: list[str], compiled: bool, seconds: float) -> tuple[str, list[Any]]:
+    def keep(self) -> None:
+        """Write down what tests cost, for later runs."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps({"costs": self.costs, "bad": sorted(self.bad)}))
+
+    def run(self, files: list[str], seconds: float) -> tuple[str, list[Any]]:
         """What became of tests ("passed", "failed", "timeout"), and name, outcome and seconds of each that ended."""
         report = self.tree.parent / "report"
         report.write_text("")
-        plan = {"costs": self.costs, "bad": sorted(self.bad), "test": TEST_SECONDS[compiled], "all": seconds}
-        environment = os.environ | {
+        plan = {"costs": self.costs, "bad": sorted(self.bad), "test": self.limit, "all": seconds}
+        environment = {
             "PYTHONPATH": os.pathsep.join([str(self.tree / "src"), str(self.tree / "tools")]),
             "HOME": str(self.tree.parent),
-            "NUMBA_CACHE_DIR": CACHE,
-            "NUMBA_DISABLE_JIT": str(int(not compiled)),
+            "NUMBA_DISABLE_JIT": str(int(not self.compiled)),
             "MUTATE_REPORT": str(report),
         }
         report.with_name("plan").write_text(json.dumps(plan))
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "mutate_plugin", *files]
-        code = _exit_code(command, self.tree, environment, seconds)
+        arguments = ["-q", "-x", "-p", "no:cacheprovider", "-p", "mutate_plugin", *files]
+        code = _exit_code(arguments, self.tree, environment, seconds)
         reports = [json.loads(line) for line in report.read_text().splitlines()]
-        slow = {name for name, outcome, _ in reports if outcome == "too long"}
-        is_slower = any(self.costs.get(name, math.inf) < TEST_SECONDS[compiled] / 4.0 for name in slow)
-        self.bad |= slow - self.costs.keys()
-        self.costs |= {name: cost for name, outcome, cost in reports if outcome == "passed"}
-        fate = {0: "passed", -signal.SIGXCPU: "timeout", -signal.SIGKILL: "timeout"}.get(code, "failed")
-        return "timeout" if fate == "passed" and is_slower else fate, reports
+        for name, outcome, cost in reports:
+            if outcome == "passed":
+                self.costs[name] = min(cost, self.costs.get(name, math.inf))
+        fate = {0: "passed", 5: "passed", -signal.SIGXCPU: "timeout", -signal.SIGKILL: "timeout"}.get(code, "failed")
+        return fate, reports
 
-    def passes(self, name: str, compiled: bool) -> bool:
-        """Whether a test passes on what is now in the tree: the original."""
+    def is_fine(self, name: str) -> bool:
+        """Whether a test passes on what is now in the tree, the original, within the limit."""
         if name not in self.fine:
-            fate, reports = self.run([name], compiled, 60.0)
-            (self.fine if fate == "passed" and reports[0][1] == "passed" else self.bad).add(name)
+            fate, reports = self.run([name], 60.0)
+            if fate == "passed" and reports and reports[0][1] == "passed":
+                self.fine.add(name)
+            else:
+                self.bad.add(name)
         return name in self.fine
 
+    def is_much_slower(self, reports: list[Any]) -> str:
+        """The first test that took too long and takes a fraction of it on what is now in the tree, the original."""
+        for name, outcome, seconds in reports:
+            if outcome == "too long":
+                is_known = self.costs.get(name, math.inf) * MUCH_LONGER < seconds
+                if is_known or (self.is_fine(name) and self.costs[name] * MUCH_LONGER < seconds):
+                    return str(name)
+        return ""
 
-def _exit_code(command: list[str], tree: Path, environment: dict[str, str], seconds: float) -> int:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 60, int(seconds) + 65))
-        resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
 
-    process = subprocess.Popen(
-        command,
-        cwd=tree,
-        env=environment,
-        start_new_session=True,
-        preexec_fn=limit,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        code = process.wait(timeout=3600.0)  # by the clock: a deadlock
-    except subprocess.TimeoutExpired:
-        code = -signal.SIGXCPU
+def _exit_code(arguments: list[str], tree: Path, environment: dict[str, str], seconds: float) -> int:
+    """Run pytest in a fork of this process, as if started in `tree`; the code, or minus the signal that ended it."""
+    child = os.fork()
+    if child == 0:
+        code = 3
+        try:
+            os.setsid()
+            os.chdir(tree)
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for stream in range(3):
+                os.dup2(nowhere, stream)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 20, int(seconds) + 25))
+            resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+            os.environ.update(environment)
+            sys.modules["numba"].config.reload_config()
+            sys.path[:0] = environment["PYTHONPATH"].split(os.pathsep)
+            code = int(sys.modules["pytest"].main(arguments))
+        finally:
+            os._exit(code)  # nothing of this process is the fork's to tidy up
+    deadline = time.monotonic() + 3600.0  # by the clock: a deadlock
+    while not (ended := os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG)):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.02)
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # what its tests have started, too
-    process.wait()
-    return code
+        os.killpg(child, signal.SIGKILL)  # what its tests have started, too
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) if ended else -signal.SIGXCPU
 
 
 def try_one(mutant: Mutant, tests: Tests, seconds: float, entering: Map | None) -> tuple[str, str]:
     """Change the copy, run the tests, change it back: the mutant's fate and who killed it."""
-    compiled, nearest = is_compiled(mutant.path), tests_of(mutant.path, tests.tree)
+    nearest = tests_of(mutant.path, tests.tree)
     groups = [entering.tests_for(mutant, nearest, seconds)] if entering else [nearest[:2], nearest[2:6]]
     file, tried = tests.tree / mutant.path, 0
     original = file.read_bytes()
+    changed = original[: mutant.begin] + mutant.new.encode() + original[mutant.end :]
     for files in filter(None, groups):
         for _ in range(9):  # until the one that fails is one that passes on the original
-            file.write_bytes(original[: mutant.begin] + mutant.new.encode() + original[mutant.end :])
+            _write(file, changed)
             try:
-                fate, reports = tests.run(files, compiled, seconds)
+                fate, reports = tests.run(files, seconds)
             finally:
-                file.write_bytes(original)
+                _write(file, original)
             tried += sum(outcome == "passed" for _, outcome, _ in reports)
-            killer = reports[-1][0] if reports else ""
+            slow = tests.is_much_slower(reports) if fate == "passed" else ""
+            if slow:
+                return "timeout", f"{tried} tests, {slow}"
             if fate == "passed":
                 break
-            if fate == "timeout" or not killer or tests.passes(killer, compiled):
+            killer = reports[-1][0] if reports else ""
+            if not killer and fate == "failed" and not tests.run(files, 0.0)[1]:
+                files = nearest[:2]  # these tests cannot be found in the original either: the map is old
+            elif fate == "timeout" or not killer or tests.is_fine(killer):
                 return fate, f"{tried} tests, {killer or 'collection'}"
     return "passed", f"{tried} tests"
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write a file with a date that it never had: Python takes its bytecode for that of a date, to the second."""
+    later = int(file.stat().st_mtime) + 2
+    file.write_bytes(content)
+    os.utime(file, (later, later))
 
 
 def main() -> int:
@@ -358,6 +410,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", metavar="TEXT", help="only modules whose path contains TEXT")
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time of a group of tests (20)")
+    parser.add_argument("--compiled-seconds", type=float, default=40.0, help="with the compiler, if compiled (40)")
     parser.add_argument("--share", default="1/1", metavar="K/N", help="every N-th mutant from the K-th on")
     parser.add_argument("--again", type=Path, metavar="LOG", help="the mutants that survived in this log")
     parser.add_argument("--map", type=Path, nargs="+", metavar="FILE", help="which tests enter what (test_map.py)")
@@ -379,16 +432,25 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache"))
-        tests = Tests(tree)
+        plain, compiled = Tests(tree, compiled=False), Tests(tree, compiled=True)
+        for module in IMPORTED:
+            importlib.import_module(module)
         first, step = map(int, arguments.share.split("/"))
         for number, mutant in list(enumerate(mutants, start=1))[first - 1 :: step]:
             start = time.monotonic()
             fate, words = ("equivalent", known[mutant.key]) if mutant.key in known else ("passed", "")
-            fate, words = (fate, words) if words else try_one(mutant, tests, arguments.seconds, entering)
+            if not words and not is_python(mutant.path):
+                fate, words = try_one(mutant, plain, arguments.seconds, entering)
+            if fate == "passed" and (is_python(mutant.path) or arguments.compiled_seconds):
+                seconds = arguments.seconds if is_python(mutant.path) else arguments.compiled_seconds
+                fate, more = try_one(mutant, compiled, seconds, entering)
+                words = f"{words} and compiled {more}" if words else more
             fates[fate] += 1
             print(f"{number:3d} {WORDS[fate]:10s} {time.monotonic() - start:5.0f} s  {mutant}  ({words})", flush=True)
             if fate == "passed":
                 print(f"key {mutant.key}", flush=True)
+            plain.keep()
+            compiled.keep()
     print(", ".join(f"{fates[fate]} {word.lower()}" for fate, word in WORDS.items()))
     return int(fates["passed"] > 0)
 
