@@ -3,6 +3,7 @@
     python tools/mutate.py --n 30 --seed 1                    # a sample over the package
     python tools/mutate.py --n 10 --only solvers/planes       # of some modules
     python tools/mutate.py --list --n 30 --seed 1             # show the changes, run nothing
+    python tools/mutate.py --n 200 --log new.log --minutes 5  # a part of it: the next call with this log goes on
     python tools/mutate.py --again mutants.log                # those that survived in a log
     python tools/mutate.py --n 200 --map map.*                # with the tests that enter a function, see test_map.py
 
@@ -344,7 +345,7 @@ def _exit_code(arguments: list[str], tree: Path, environment: dict[str, str], se
     if child == 0:
         code = 3
         try:
-            os.setsid()
+            os.setpgrp()  # a group that can be killed, in the session of who started it all
             os.chdir(tree)
             nowhere = os.open(os.devnull, os.O_RDWR)
             for stream in range(3):
@@ -403,6 +404,22 @@ def _write(file: Path, content: bytes) -> None:
     os.utime(file, (later, later))
 
 
+def tell(line: str, log: Path | None) -> None:
+    """Print, and write into the log if there is one."""
+    print(line, flush=True)
+    if log:
+        with log.open("a") as file:
+            file.write(line + "\n")
+
+
+def earlier(log: Path | None) -> dict[int, str]:
+    """Numbers and fates of the mutants in a log."""
+    text = log.read_text() if log and log.exists() else ""
+    found = re.findall(r"^ *(\d+) (killed t|killed|SURVIVED|equivalent) ", text, re.MULTILINE)
+    fates = {word: fate for fate, word in WORDS.items()}
+    return {int(number): fates[word] for number, word in found}
+
+
 def main() -> int:
     """Exit code 1 if a mutant survived."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -412,6 +429,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time of a group of tests (20)")
     parser.add_argument("--compiled-seconds", type=float, default=40.0, help="with the compiler, if compiled (40)")
     parser.add_argument("--share", default="1/1", metavar="K/N", help="every N-th mutant from the K-th on")
+    parser.add_argument("--log", type=Path, help="write there, too; what stands in it is not tried again")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no mutant after as many")
     parser.add_argument("--again", type=Path, metavar="LOG", help="the mutants that survived in this log")
     parser.add_argument("--map", type=Path, nargs="+", metavar="FILE", help="which tests enter what (test_map.py)")
     parser.add_argument("--list", action="store_true", help="print the mutants and the tests, run nothing")
@@ -428,7 +447,10 @@ def main() -> int:
             tests = tests_of(mutant.path, ROOT)
             print(mutant, "|", *(entering.tests_for(mutant, tests, arguments.seconds) if entering else tests))
         return 0
-    fates, known = dict.fromkeys(WORDS, 0), equivalents()
+    fates, known, done = dict.fromkeys(WORDS, 0), equivalents(), earlier(arguments.log)
+    deadline = time.monotonic() + 60.0 * arguments.minutes
+    for fate in done.values():
+        fates[fate] += 1
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache"))
@@ -438,6 +460,8 @@ def main() -> int:
         first, step = map(int, arguments.share.split("/"))
         for number, mutant in list(enumerate(mutants, start=1))[first - 1 :: step]:
             start = time.monotonic()
+            if number in done or start > deadline:
+                continue
             fate, words = ("equivalent", known[mutant.key]) if mutant.key in known else ("passed", "")
             if not words and not is_python(mutant.path):
                 fate, words = try_one(mutant, plain, arguments.seconds, entering)
@@ -446,9 +470,8 @@ def main() -> int:
                 fate, more = try_one(mutant, compiled, seconds, entering)
                 words = f"{words} and compiled {more}" if words else more
             fates[fate] += 1
-            print(f"{number:3d} {WORDS[fate]:10s} {time.monotonic() - start:5.0f} s  {mutant}  ({words})", flush=True)
-            if fate == "passed":
-                print(f"key {mutant.key}", flush=True)
+            line = f"{number:3d} {WORDS[fate]:10s} {time.monotonic() - start:5.0f} s  {mutant}  ({words})"
+            tell(line + (f"\nkey {mutant.key}" if fate == "passed" else ""), arguments.log)
             plain.keep()
             compiled.keep()
     print(", ".join(f"{fates[fate]} {word.lower()}" for fate, word in WORDS.items()))

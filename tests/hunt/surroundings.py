@@ -87,7 +87,7 @@ def hunt(case: Case) -> None:
     if options["kind"] == "SVC":
         options["n"] = min(options["n"], 400)
     ordinary = _ended(case, [_started(_PLAIN, options, dict(os.environ))], options)[0]
-    kind = (_small_memory, _odd_home, _threads, _fork, _shared_cache)[case.number % (5 if case.seed else CASES)]
+    kind = (_small_memory, _odd_home, _fork, _threads, _shared_cache)[case.number % (5 if case.seed else CASES)]
     kind(case, options, ordinary)
 
 
@@ -110,7 +110,7 @@ def _odd_home(case: Case, options: dict[str, Any], ordinary: Any) -> None:
     home = pick(case.rng, [None, "/dev/null", "/proc", "/nowhere", "relative", ""])
     environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
     if case.rng.random() < 0.3:
-        del environment["NUMBA_CACHE_DIR"]
+        environment.pop("NUMBA_CACHE_DIR", None)
     environment |= {} if home is None else {"HOME": home}
     environment |= {"XDG_CACHE_HOME": home} if home and case.rng.random() < 0.5 else {}
     found = _ended(case, [_started(_PLAIN, options, environment)], options)[0]
