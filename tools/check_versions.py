@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-TURN = 8  # test files that are run together
+TURN = 4  # test files that are run together
 NO_TESTS = 5  # pytest's code where none is of the kind that is asked for
 
 
