@@ -84,7 +84,7 @@ def test_a_machine_that_makes_no_sense_is_refused(change, message):
         ({"shape": np.array([6.0, 2.0])}, "not integers"),
         ({"indices": np.full(6, 2)}, "indices"),
         ({"indices": np.full(6, -1)}, "indices"),
-        ({"indptr": np.array([0, 2, 1, 3, 4, 5, 6])}, "."),
+        ({"indptr": np.array([0, 2, 1, 3, 4, 5, 6])}, "indptr"),
         ({"data": np.full(6, np.nan)}, "support vectors are not finite"),
     ],
 )
@@ -172,8 +172,12 @@ def test_histories_are_parted_by_their_lengths():
     columns = {"passes": np.array([1.0, 2.0, 5.0]), "gap": np.array([3.0, 2.0, 9.0])}
     parts = unpack_histories({"columns": columns, "lengths": np.array([2, 0, 1])})
     assert [part["gap"].tolist() for part in parts] == [[3.0, 2.0], [], [9.0]]
-    for lengths in ([2], [2, 2], [-1, 4]):
-        with pytest.raises(ValueError, match="."):
+    overflowing = [2**62, 2**62, 2**62, 2**62, 3]  # whose sum is 3 to a machine
+    for lengths in ([2], [2, 2], [-1, 4], overflowing):
+        with pytest.raises(ValueError, match="do not divide 3 items"):
             unpack_histories({"columns": columns, "lengths": np.array(lengths)})
+    for lengths in (np.array([3.0]), np.array([[3]]), np.array([3], dtype=np.int32)):
+        with pytest.raises(ValueError, match="must be a row of integers"):
+            unpack_histories({"columns": columns, "lengths": lengths})
     with pytest.raises(ValueError, match="without passes"):
         unpack_histories({"columns": {"gap": columns["gap"]}, "lengths": np.array([3])})
