@@ -407,7 +407,7 @@ def test_info_of_a_model(done, two):
     assert f"{trained['primal']:.10g}" in done("info", "m")
 
 
-def test_solvers_and_the_losses_they_take(done):
+def test_solvers_and_the_losses_they_take(done, monkeypatch):
     listing = json.loads(done("solvers", "--json"))
     assert [each["name"] for each in listing["solvers"]] == maxmargin.solvers.names()
     for each in listing["solvers"]:
@@ -416,6 +416,10 @@ def test_solvers_and_the_losses_they_take(done):
     for loss in listing["losses_without_solver"]:
         assert maxmargin.solvers.supporting(maxmargin.losses.get(loss)) == []
     assert "dual_cd\n  Dual coordinate descent" in done("solvers")
+    assert "no solver yet" not in done("solvers")
+    monkeypatch.setattr(maxmargin.losses, "names", lambda: ["hinge", "ramp"])
+    assert "\nno solver yet: ramp\n" in done("solvers")
+    assert json.loads(done("solvers", "--json"))["losses_without_solver"] == ["ramp"]
 
 
 def test_demo(done, monkeypatch):

@@ -79,6 +79,17 @@ def test_it_chooses_trains_and_writes(cli):
     assert best["deviation"] == pytest.approx(np.std(areas), abs=0.01)
 
 
+def test_folds_need_two_rows_of_the_rarer_of_two_labels():
+    fold_of_row = stratified_folds(np.array([0, 1, 0, 1, 1]), 2, 0)
+    assert sorted(fold_of_row[[0, 2]]) == [0, 1]
+    assert set(stratified_folds(np.array([0, 1, 2, 1, 0]), 2, 0)) == {0, 1}, "of three labels one may be missing"
+    with pytest.raises(ValueError, match="only one row has the label 7"):
+        stratified_folds(np.array([1, 1, 7, 1]), 2, 0)
+    assert sorted(stratified_folds(np.array([0, 0, 1, 1]), 4, 0)) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="5 folds of 4 rows"):
+        stratified_folds(np.array([0, 0, 1, 1]), 5, 0)
+
+
 def test_the_table(cli, files):
     code, out, err = cli("-c", "0.001:10:5", "-v", 3, "two.svm")
     assert (code, err) == (0, "")

@@ -44,6 +44,14 @@ def test_every_parameter_is_described_with_its_default(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_an_estimator_is_equal_to_itself_alone_and_shows_what_was_changed(name):
+    one, other = estimator(name)(), estimator(name)()
+    assert {one: 1, other: 2}[one] == 1
+    assert one != other
+    assert repr(one) == f"{type(one).__name__}()"
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_argument_of_a_method_is_described(name):
     kind = estimator(name)
     methods = {m: getattr(kind, m) for m in dir(kind) if not m.startswith("_") and callable(getattr(kind, m))}

@@ -9,6 +9,7 @@ import gc
 import itertools
 import mmap
 import os
+import tempfile
 import threading
 
 import numpy as np
@@ -22,7 +23,7 @@ from maxmargin.data.cuts import SumTree
 from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import as_rows
 from maxmargin.data.source import Labels, Paused, Source, pausing
-from maxmargin.data.store import StoreError
+from maxmargin.data.store import StoreError, blocks
 from maxmargin.data.store.source import StoreSource
 from maxmargin.solvers import auto
 
@@ -174,6 +175,50 @@ def test_a_block_damaged_between_passes_is_named(tmp_path, memory):
         problem.outputs(np.ones(6))
 
 
+def test_what_is_set_aside_of_the_budget_comes_back(tmp_path):
+    on_disk, _, y = both(tmp_path, "dense", 8_000)
+    pages = on_disk.memory.pages
+    whole, part = pages.budget, pages.budget // 3
+    for _ in range(3):
+        Problem(on_disk, y).outputs(np.zeros(6))
+        assert 0 < pages.n_kept <= whole
+        assert pages.set_aside(whole - part)
+        assert whole - part <= pages.n_kept <= whole, "pages give way"
+        assert not pages.set_aside(part + 1), "there is not so much"
+        assert pages.set_aside(part)
+        assert pages.n_kept == whole
+        pages.give_back(part)
+        pages.give_back(whole - part)
+        assert pages.n_kept == 0
+
+
+CHANGES = {
+    "indices beyond": lambda parts: parts | {"indices": [part + 100 for part in parts["indices"]]},
+    "negative indices": lambda parts: parts | {"indices": [part - 100 for part in parts["indices"]]},
+    "rows that end before they begin": lambda parts: parts | {"indptr": [_turned(part) for part in parts["indptr"]]},
+}
+
+
+def _turned(indptr):
+    indptr = indptr.copy()
+    k = len(indptr) // 2
+    indptr[k] += 50
+    return indptr
+
+
+@pytest.mark.parametrize("memory", [1, "1G"])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_store_of_others_is_looked_at_before_compiled_code_steps_there(tmp_path, monkeypatch, change, memory):
+    """Its sums of bytes are right, and its rows are not."""
+    X, y = sample("csr")
+    write = blocks.write_parts
+    monkeypatch.setattr(blocks, "write_parts", lambda path, kind, info, arrays: write(path, kind, info, change(arrays)))
+    maxmargin.pack(X, tmp_path / "s", y=y, block_size=2500)
+    store = maxmargin.open_store(tmp_path / "s", memory=memory)
+    with pytest.raises(StoreError, match="out of range|not in order"):
+        Problem(store.source(), y).outputs(np.zeros(5))
+
+
 # ---------------------------------------------------------------- vectors
 
 
@@ -221,6 +266,34 @@ def test_a_vector_that_finds_some_room_stays_in_memory_in_part(tmp_path):
     assert made.n_bytes == 3 * page
     del vector
     assert made.n_bytes == 0
+
+
+def test_a_scratch_file_is_as_long_as_what_it_is_for(tmp_path, monkeypatch):
+    """However it is cut when it is written: no more of the disk is taken."""
+    written, opened = [], tempfile.TemporaryFile
+
+    class Counted:
+        def __init__(self, file):
+            self.file = file
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+        def fileno(self):
+            return self.file.fileno()
+
+        def write(self, content):
+            written.append(len(content))
+            return self.file.write(content)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **options: Counted(opened(**options)))
+    monkeypatch.setattr(scratch, "_AT_ONCE", 1000)
+    vector = scratch.Scratch(0, tmp_path).empty(2500, np.uint8)
+    assert written == [1000, 1000, 500]
+    assert not vector.any()
 
 
 def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
