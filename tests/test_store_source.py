@@ -215,7 +215,7 @@ def test_a_store_of_others_is_looked_at_before_compiled_code_steps_there(tmp_pat
     monkeypatch.setattr(blocks, "write_parts", lambda path, kind, info, arrays: write(path, kind, info, change(arrays)))
     maxmargin.pack(X, tmp_path / "s", y=y, block_size=2500)
     store = maxmargin.open_store(tmp_path / "s", memory=memory)
-    with pytest.raises(StoreError, match="out of range|not in order"):
+    with pytest.raises(StoreError, match=r"out of range|not in order"):
         Problem(store.source(), y).outputs(np.zeros(5))
 
 

@@ -183,7 +183,9 @@ def tests_of(path: Path, tree: Path) -> list[str]:
     homes = dict(re.findall(r'"(\w+)": "(maxmargin[\w.]+)"', sources["maxmargin"]))  # of the package's public names
     stem = path.parent.name if path.stem == "__init__" else path.stem.strip("_")
     stem = "cli" if path.parts[2] == "cli" else stem
-    chosen = [file for file in files if stem in file.stem or file.stem.removeprefix("test_") in stem]
+    chosen = [file for file in files if file.stem == f"test_{stem}"]
+    chosen += [file for file in files if file.stem.startswith(f"test_{path.parent.name}")]
+    chosen += [file for file in files if stem in file.stem or file.stem.removeprefix("test_") in stem]
     if len(path.parts) > 4:  # of a family of modules: solvers/kernel, data/store
         chosen += [file for file in files if path.parent.name in str(file.relative_to(tree))]
     seen, ahead = set(), [_module(path)]
