@@ -122,7 +122,8 @@ def test_class_of_zero_weight_is_absent(three):
     without = LinearSVC(tol=1e-10).fit(X[y != 1], y[y != 1])
     weightless = LinearSVC(tol=1e-10).fit(X, y, sample_weight=(y != 1).astype(float))
     assert weightless.classes_.tolist() == without.classes_.tolist() == [0, 2]
-    np.testing.assert_allclose(weights_of(weightless), weights_of(without), atol=1e-4)
+    reach = [np.sqrt(2.0 * model.certificate_.gap) for model in (weightless, without)]  # how far the optimum may be
+    assert np.linalg.norm(weights_of(weightless) - weights_of(without)) <= sum(reach) < 1e-3
 
 
 def test_parameters_are_stored_got_set_and_cloned():
