@@ -123,7 +123,7 @@ def _copied(state):
 
 
 def test_bad_parameters():
-    with pytest.raises(ValueError, match="sweeps must be at least 1"):
+    with pytest.raises(ValueError, match="sweeps must be a whole number, 1 or more"):
         BlockCD(sweeps=0)
-    with pytest.raises(ValueError, match="at_once must be at least 1"):
+    with pytest.raises(ValueError, match="at_once must be a whole number, 1 or more"):
         BlockCD(at_once=0)

@@ -1,8 +1,14 @@
-"""The one checker that pairs a solver with a problem: loss, penalty, intercept, and how it gets at the rows."""
+"""The one checker that pairs a solver with a problem: loss, penalty, intercept, and how it gets at the rows.
+
+And what solvers ask of their own parameters.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from maxmargin import losses, penalties
 from maxmargin.solvers.registry import get, supporting
@@ -48,3 +54,19 @@ def _cannot(solver: Solver, problem: Any, what: str) -> str:
         if able
         else "with this loss no solver does yet"
     )
+
+
+def check_count(solver: Any, name: str, least: int) -> None:
+    """Refuse a parameter that is no whole number, or too small a one."""
+    value = getattr(solver, name)
+    if not (isinstance(value, int | np.integer) and value >= least):
+        raise ValueError(f"{name} must be a whole number, {least} or more; got {value!r}")
+
+
+def check_number(solver: Any, name: str, least: float = 0.0, *, above: bool = False) -> None:
+    """Refuse a parameter that is no finite number, or too small a one."""
+    value = getattr(solver, name)
+    is_taken = isinstance(value, float | int | np.number) and (value > least if above else value >= least)
+    if not (is_taken and value < math.inf):
+        wanted = f"above {least:g}" if above else f"{least:g} or more"
+        raise ValueError(f"{name} must be a finite number, {wanted}; got {value!r}")

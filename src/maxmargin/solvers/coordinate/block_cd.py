@@ -38,6 +38,7 @@ from maxmargin.data.source import check_pause
 from maxmargin.losses import QUADRATIC_DUAL, argument, dual_form
 from maxmargin.problem import Certificate, Problem
 from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers.checks import check_count
 from maxmargin.solvers.coordinate.dual_cd import (
     COARSE,
     COARSE_EAGERNESS,
@@ -100,10 +101,9 @@ class BlockCD(Solver):
     losses: ClassVar[tuple[type, ...]] = QUADRATIC_DUAL
 
     def __post_init__(self) -> None:
-        if not self.sweeps >= 1:
-            raise ValueError(f"sweeps must be at least 1, got {self.sweeps!r}")
-        if self.at_once is not None and not self.at_once >= 1:
-            raise ValueError(f"at_once must be at least 1 or None, got {self.at_once!r}")
+        check_count(self, "sweeps", 1)
+        if self.at_once is not None:
+            check_count(self, "at_once", 1)
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> BlockCDState:
         """Start at alpha = 0, or near another state: at its alpha, cut to this problem's bounds, or at one of its w."""

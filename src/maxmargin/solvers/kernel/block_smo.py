@@ -32,6 +32,7 @@ from maxmargin.problem import Certificate
 from maxmargin.problem.kernel_problem import LOSSES, KernelProblem
 from maxmargin.problem.kernel_program import Program, best_intercept, risk_and_gap
 from maxmargin.solvers.base import Goal, Report
+from maxmargin.solvers.checks import check_count, check_number
 from maxmargin.solvers.kernel.active_rows import ActiveRows
 from maxmargin.solvers.kernel.block import LARGEST, solve_working_set, ways
 from maxmargin.solvers.kernel.expansion import ExpansionSolver, FreeExpansion, counters_of, refuse_penalized_intercept
@@ -129,6 +130,13 @@ class BlockSMO(ExpansionSolver):
     takes_free_intercept: ClassVar[bool] = True
     max_passes: ClassVar[float] = 1e5
     check_every: ClassVar[float] = 1e5
+
+    def __post_init__(self) -> None:
+        for name, least in (("block_size", 0), ("first_sample", 1), ("least_active", 0)):
+            check_count(self, name, least)
+        check_number(self, "growth", 1.0, above=True)
+        check_number(self, "extra")
+        check_number(self, "later_extra")
 
     # ------------------------------------------------------------ the four methods of a solver
 
@@ -314,7 +322,7 @@ class BlockSMO(ExpansionSolver):
     def _size(self, problem: KernelProblem, work: ActiveRows) -> int:
         """Rows of a block; its matrix is part of the cache."""
         m = len(work.rows)
-        size = self.block_size or (2048 if m > 10_000 else 1024)
+        size = max(2, self.block_size) if self.block_size else 2048 if m > 10_000 else 1024
         most = max(_LEAST_BLOCK, int(np.sqrt(_BLOCK_SHARE * problem.cache_size * 2**18)))
         return min(m, size, LARGEST, work.n_slots, most)
 

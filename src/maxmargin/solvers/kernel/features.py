@@ -29,6 +29,7 @@ from maxmargin.problem.gram import one_blas_thread
 from maxmargin.problem.kernel_problem import LOSSES, KernelProblem
 from maxmargin.solvers.auto import solve_auto
 from maxmargin.solvers.base import Result, Solver, run
+from maxmargin.solvers.checks import check_count
 from maxmargin.solvers.registry import get
 
 _ROWS = 1024  # of a block of features
@@ -88,6 +89,9 @@ class Features(Solver):
 
     losses: ClassVar[tuple[type, ...]] = LOSSES
     takes_free_intercept: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_count(self, "n_components", 1)
 
     def solve(self, problem: KernelProblem, *, tol: float = 1e-3, seed: int | None = 0, **options: Any) -> Result:
         """Train the linear machine; the certificate is that of the approximated problem.

@@ -31,6 +31,7 @@ from maxmargin.problem import Certificate
 from maxmargin.problem.kernel_classes import KernelClasses
 from maxmargin.problem.risks import CrammerSinger
 from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers.checks import check_count
 from maxmargin.solvers.coordinate.larank import choose, feasible, smo_step, step_on_row, support_of, visit_rows
 from maxmargin.solvers.kernel.expansion import Coefficients
 from maxmargin.solvers.visits import rows_with_cost
@@ -97,9 +98,8 @@ class KernelLaRank(Solver):
     risks: ClassVar[tuple[type, ...]] = (CrammerSinger,)
 
     def __post_init__(self) -> None:
-        for name, least in (("n_optimize", 0), ("block", 1)):
-            if not (isinstance(getattr(self, name), int | np.integer) and getattr(self, name) >= least):
-                raise ValueError(f"{name} must be a whole number, {least} or more; got {getattr(self, name)!r}")
+        check_count(self, "n_optimize", 0)
+        check_count(self, "block", 1)
 
     def init_state(self, problem: KernelClasses, seed: int | None = 0, start: Any = None) -> KernelLaRankState:  # type: ignore[override]
         """Start at beta = 0, or at the dual variables of another state of this solver, cut to this problem's bounds."""

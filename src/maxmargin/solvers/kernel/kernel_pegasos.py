@@ -32,6 +32,7 @@ from maxmargin import losses
 from maxmargin.data.rows import Array
 from maxmargin.problem.kernel_problem import KernelProblem
 from maxmargin.solvers.base import Goal, Report
+from maxmargin.solvers.checks import check_count
 from maxmargin.solvers.kernel.expansion import (
     ExpansionSolver,
     PenalizedExpansion,
@@ -86,6 +87,9 @@ class KernelPegasos(ExpansionSolver):
     check_every: ClassVar[float] = 5.0
     accuracy: ClassVar[float] = 0.1
     per_row: ClassVar[tuple[str, ...]] = ("beta", "counts")
+
+    def __post_init__(self) -> None:
+        check_count(self, "batch_size", 1)
 
     def init_state(self, problem: KernelProblem, seed: int | None = 0, start: Any = None) -> PegasosState:  # type: ignore[override]
         """At zero: the first steps forget any other start."""

@@ -33,6 +33,7 @@ from maxmargin import losses
 from maxmargin.data.rows import Array
 from maxmargin.problem.kernel_problem import KernelProblem
 from maxmargin.solvers.base import Goal, Report
+from maxmargin.solvers.checks import check_count, check_number
 from maxmargin.solvers.kernel.expansion import (
     ExpansionSolver,
     FreeExpansion,
@@ -100,6 +101,11 @@ class NORMA(ExpansionSolver):
     check_every: ClassVar[float] = 5.0
     accuracy: ClassVar[float] = 0.3
     per_row: ClassVar[tuple[str, ...]] = ("beta", "terms", "added")
+
+    def __post_init__(self) -> None:
+        check_count(self, "tau", 0)
+        check_number(self, "eta", above=True)
+        check_count(self, "batch_size", 1)
 
     def init_state(self, problem: KernelProblem, seed: int | None = 0, start: Any = None) -> NormaState:  # type: ignore[override]
         """At zero."""

@@ -26,6 +26,7 @@ import numpy as np
 
 from maxmargin.problem.kernel_problem import KernelProblem
 from maxmargin.solvers.base import Goal
+from maxmargin.solvers.checks import check_count
 from maxmargin.solvers.kernel.block import solve_working_set, ways
 from maxmargin.solvers.kernel.smo import SMO, SMOState
 
@@ -58,6 +59,10 @@ class SVMLight(SMO):
     patience: int = 100
 
     name: ClassVar[str] = "svmlight"
+
+    def __post_init__(self) -> None:
+        check_count(self, "q", 2)
+        check_count(self, "patience", 1)
 
     def _steps(self, problem: KernelProblem, state: SMOState, goal: Goal) -> tuple[SMOState, bool]:
         for _ in range(_ITERATIONS):

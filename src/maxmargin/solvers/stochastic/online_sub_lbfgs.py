@@ -42,6 +42,7 @@ from maxmargin.data.source import Block, RowVector
 from maxmargin.losses import EpsilonInsensitive, Hinge
 from maxmargin.problem import Certificate, Problem
 from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers.checks import check_count
 from maxmargin.solvers.newton.lbfgs import Memory
 from maxmargin.solvers.newton.sub_lbfgs import SubLBFGS, SubLBFGSState, evaluated, step
 from maxmargin.solvers.visits import rows_with_cost
@@ -113,9 +114,8 @@ class OnlineSubLBFGS(Solver):
 
     def __post_init__(self) -> None:
         SubLBFGS(self.memory, self.subgradients)  # its errors
-        for name in ("batch", "growth"):
-            if not (isinstance(getattr(self, name), int | np.integer) and getattr(self, name) >= 1):
-                raise ValueError(f"{name} must be a whole number, 1 or more; got {getattr(self, name)!r}")
+        check_count(self, "batch", 1)
+        check_count(self, "growth", 1)
         if not 0.0 < self.tau < math.inf:
             raise ValueError(f"tau must be a positive number of passes; got {self.tau!r}")
 
