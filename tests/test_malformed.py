@@ -120,6 +120,60 @@ def test_well_formed_matrices_pass(form):
     check_sparse(array)
 
 
+def with_index(form, name, value):
+    """A matrix with an index of this value, whatever else."""
+    X = well_formed(form)
+    if form == "lil":
+        X.rows[3], X.data[3] = [value], [1.0]
+    elif form == "dok":
+        X._dict[(value, 0) if name == "row" else (0, value)] = 1.0
+    elif form == "dia":
+        X.offsets = np.append(X.offsets[X.offsets != value][: len(X.offsets) - 1], value)
+    else:
+        getattr(X, name)[2] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "lowest", "highest"),
+    [
+        ("csr", "indices", 0, D - 1),
+        ("csc", "indices", 0, N - 1),
+        ("bsr", "indices", 0, D // 2 - 1),
+        ("coo", "row", 0, N - 1),
+        ("coo", "col", 0, D - 1),
+        ("lil", "rows", 0, D - 1),
+        ("dok", "row", 0, N - 1),
+        ("dok", "col", 0, D - 1),
+        ("dia", "offsets", 1 - N, D - 1),
+    ],
+)
+def test_indices_may_go_to_the_border_and_no_further(form, name, lowest, highest):
+    for inside in (lowest, highest):
+        check_sparse(with_index(form, name, inside))
+    for outside in (lowest - 1, highest + 1):
+        with pytest.raises(ValueError, match=f"{name} has {outside}, which is outside {lowest}..{highest}"):
+            check_sparse(with_index(form, name, outside))
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+def test_indptr_may_go_to_the_last_value_and_no_further(form):
+    X = well_formed(form)
+    first, last = X.indptr.copy(), len(X.data)
+    for place, value, message in (
+        (-1, last + 1, f"ends at {last + 1}, but {last} values are stored"),
+        (0, -1, "begins at -1"),
+        (1, X.indptr[2] + 1, "falls from"),
+    ):
+        X.indptr = first.copy()
+        X.indptr[place] = value
+        with pytest.raises(ValueError, match=message):
+            check_sparse(X)
+    X.indptr = first[:-1]
+    with pytest.raises(ValueError, match="not one more than these"):
+        check_sparse(X)
+
+
 @settings(max_examples=300)
 @given(st.data())
 def test_random_parts_are_taken_or_refused(data):

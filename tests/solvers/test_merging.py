@@ -190,6 +190,9 @@ def test_a_finer_grid_is_more_accurate():
         found = np.array([merge_ratio(LookupWD(merging.tables(grid)), *p) for p in zip(m, kappa)])
         errors.append(np.max(np.abs(found - exact)))
     assert errors[0] > 4 * errors[1] > 16 * errors[2]
+    assert merging.tables(2).h.shape == (2, 2)
+    with pytest.raises(ValueError, match="at least 2 points a side, got 1"):
+        merging.tables(1)
 
 
 def test_points_of_the_grid_are_what_golden_section_search_finds(made):
