@@ -63,6 +63,7 @@ FAR = (
 TEST_SECONDS = {True: 12.0, False: 2.0}  # of processor time for a test that is worth running, with and without compiler
 ENOUGH = 30  # tests that enter a function: of fewer, those of its callers are asked, too
 OVERHEAD = 0.01  # seconds of pytest for each test
+COMPILING = 300.0  # seconds of a run, at most
 MUCH_LONGER = 6.0  # than on the original: the test would not end, or its work has grown beyond what it is
 IMPORTED = ("numpy", "scipy.sparse.linalg", "scipy.optimize", "sklearn.svm", "sklearn.utils.estimator_checks", "numba")
 
@@ -313,7 +314,7 @@ class Tests:
         }
         report.with_name("plan").write_text(json.dumps(plan))
         arguments = ["-q", "-x", "-p", "no:cacheprovider", "-p", "mutate_plugin", *files]
-        code = _exit_code(arguments, self.tree, environment, seconds)
+        code = _exit_code(arguments, self.tree, environment, seconds + (COMPILING if self.compiled else 0.0))
         reports = [json.loads(line) for line in report.read_text().splitlines()]
         for name, outcome, cost in reports:
             if outcome == "passed":
