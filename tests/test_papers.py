@@ -1,6 +1,7 @@
 """The papers' frame: what is kept and what is measured again, stand-ins, tables, plots, and all experiments once."""
 
 import io
+import itertools
 import json
 import re
 import shutil
@@ -13,15 +14,20 @@ import pytest
 from naive.merging import bilinear, nearest
 from papers import __main__ as command
 from papers.frame import data, svg
+from papers.frame import experiment as frame
 from papers.frame.blocks import Plot, Table, Text, number, seconds
 from papers.frame.experiment import (
     VERDICTS,
+    Cell,
     Cells,
+    Choice,
     Experiment,
     Paper,
     Results,
+    best_known,
     code_of,
     finite,
+    is_disturbed,
     key_of,
     product,
     run,
@@ -54,19 +60,51 @@ def test_only_what_is_missing_is_measured(tmp_path):
         return {"value": settings["x"]}
 
     paper, path, far = _paper(measure), tmp_path / "toy.json", time.monotonic() + 100
-    cells = run(paper, Results(path), "tiny", far, io.StringIO())
+    cells = run(paper, Results(path), "tiny", far, out=io.StringIO())
     assert calls == [1, 2, 3]
     assert [c.result["value"] for c in cells["table 1"]] == [1, 2, 3]
     known = json.loads(path.read_text())
     known["cells"].popitem()  # as if it had been stopped
     path.write_text(json.dumps(known))
-    run(paper, Results(path), "tiny", far, io.StringIO())
+    run(paper, Results(path), "tiny", far, out=io.StringIO())
     assert calls == [1, 2, 3, 3]
+
+
+def test_what_is_not_seconds_can_be_measured_beside_other_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(frame, "_busy_seconds", itertools.count(0.0, 100.0).__next__)  # others are busy all the time
+    timed = _paper().experiments[0]
+    untimed = timed._replace(name="table 2", cells=lambda size: product(x=(4,)), is_timed=False)
+    paper, results = _paper()._replace(experiments=(timed, untimed)), Results(tmp_path / "toy.json")
+    far = time.monotonic() + 100
+    cells = run(paper, results, "tiny", far, Choice(untimed=True), io.StringIO())
+    assert [len(some) for some in cells.values()] == [0, 1]
+    cells = run(paper, results, "tiny", far, Choice(), io.StringIO())
+    assert all(cell.others > 1.0 for cell in cells["table 1"])
+    monkeypatch.setattr(frame, "is_disturbed", lambda cell: cell.settings["x"] != 2)
+    out = io.StringIO()
+    run(paper, results, "tiny", far, Choice(disturbed=True), out)
+    assert re.findall(r"table (\d): (\d)", out.getvalue()) == [("1", "1"), ("1", "3")]  # and nothing that has no clock
+
+
+def test_a_moment_is_not_called_disturbed():
+    cells = [Cell({}, {}, seconds, others) for seconds, others in [(10, 0.5), (10, 0.05), (0.01, 2.0), (10, None)]]
+    assert [is_disturbed(cell) for cell in cells] == [True, False, False, False]
+
+
+def test_a_full_report_shows_a_quick_run_where_only_that_is_complete(tmp_path):
+    sizes = {"quick": product(x=(1,)), "full": product(x=(2, 3))}
+    paper, results = _paper(), Results(tmp_path / "toy.json")
+    paper = paper._replace(experiments=(paper.experiments[0]._replace(cells=sizes.__getitem__),))
+    run(paper, results, "quick", time.monotonic() + 100, out=io.StringIO())
+    assert best_known(paper.experiments[0], results, "full").size == "quick"
+    run(paper, results, "full", time.monotonic() + 100, out=io.StringIO())
+    best = best_known(paper.experiments[0], results, "full")
+    assert (best.size, [cell.settings["x"] for cell in best]) == ("full", [2, 3])
 
 
 def test_nothing_is_begun_after_the_deadline(tmp_path):
     out = io.StringIO()
-    cells = run(_paper(), Results(tmp_path / "toy.json"), "tiny", time.monotonic() - 1.0, out)
+    cells = run(_paper(), Results(tmp_path / "toy.json"), "tiny", time.monotonic() - 1.0, out=out)
     assert cells["table 1"] == []
     assert "3 cells left out" in out.getvalue()
 
@@ -85,8 +123,6 @@ def test_a_key_depends_on_settings_code_and_declared_files():
 
 
 def test_a_key_does_not_depend_on_comments_and_docstrings(tmp_path, monkeypatch):
-    from papers.frame import experiment as frame
-
     monkeypatch.setattr(frame, "_PACKAGE", tmp_path)
     (tmp_path / "solvers").mkdir()
     keys = []
@@ -247,7 +283,7 @@ def test_every_experiment_runs_and_the_report_is_one_file_without_requests(repor
 
 def _check_results(report):
     for name in command.PAPERS:
-        paper, results = command.paper(name), Results(report / f"{name}-tiny.json")
+        paper, results = command.paper(name), Results(report / f"{name}.json")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("MAXMARGIN_DATA", str(report))
             found = {e.name: results.cells(e, "tiny") for e in paper.experiments}

@@ -223,6 +223,7 @@ class ClaimsTables(_FromReport):
         ]
         for paper in record["papers"]:
             lines += [paper["title"], "-" * len(paper["title"]), "", f"{paper['citation']}.", ""]
+            lines += [" ".join(f"{name.capitalize()}: {run}" for name, run in paper["runs"].items()), ""]
             rows = [
                 [_escaped(v["claim"]), f"**{v['verdict']}**", _escaped(v["figure"]), _escaped(_why(v))]
                 for v in paper["verdicts"]

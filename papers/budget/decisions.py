@@ -1,10 +1,10 @@
 """Whom would each method merge? Table 3's right half: decisions side by side in one and the same training.
 
-Golden section search to a precision of 0.01 decides, as in "standard" BSGD. At each event the table of WD and golden
-section search to 1e-10 are asked, too. The loss of each is the true one, of the partner it prefers at the h that it
-would merge at; the least is that of the precise search. A factor is the sum of the losses over the sum of the least.
-(Not the mean of loss / least, which has no bound: if an h is off by d, that is about d^2 / (1 - kappa), and neighbours
-may be as close as rounding allows.)
+Golden section search to a precision of 0.01 decides, as in "standard" BSGD. At each event the table of WD, golden
+section search to 1e-10 and the text's own tables (`literal.py`) are asked, too. The loss of each is the true one, of
+the partner it prefers at the h that it would merge at; the least is that of the precise search. A factor is the sum of
+the losses over the sum of the least. (Not the mean of loss / least, which has no bound: if an h is off by d, that is
+about d^2 / (1 - kappa), and neighbours may be as close as rounding allows.)
 
 Losses are those of w, whose coefficients are n / t times those that `BudgetSGD` keeps. If that is left out ("even"),
 late merges count as much as early ones, in which no vector had been added to hundreds of times yet.
@@ -39,10 +39,10 @@ from maxmargin.solvers.budget.merging import (
     tables,
 )
 from maxmargin.solvers.visits import examples
-from papers.budget.literal import LiteralWD, literal
+from papers.budget.literal import NAMES, LiteralWD, literal
 
 BLOCK = 0.03  # of the steps so far: steps that are taken to have the same n / t
-EVENTS, EQUAL, LEAST, LOSS_GSS, LOSS_LOOKUP, EQUAL_LITERAL, LOSS_LITERAL = range(7)
+EVENTS, EQUAL, LEAST, LOSS_GSS, LOSS_LOOKUP, N_SEEN = range(6)
 
 
 class Watched(NamedTuple):
@@ -51,8 +51,8 @@ class Watched(NamedTuple):
     standard: GoldenSection
     lookup: LookupWD
     precise: GoldenSection
-    literal: LiteralWD
-    seen: np.ndarray
+    literals: tuple[LiteralWD, ...]
+    seen: np.ndarray  # sums of the names above, then for each literal its equal decisions and its losses
 
 
 @added.register(Watched)
@@ -74,9 +74,10 @@ def _(method, e, size, exhaustive):
         seen[LEAST] += _loss(method.precise, e.alpha[0], p, best, kappa)
         seen[LOSS_GSS] += _loss(method.standard, e.alpha[0], p, chosen, kappa)
         seen[LOSS_LOOKUP] += _loss(method.lookup, e.alpha[0], p, by_table, kappa)
-        by_paper = _best_partner(method.literal, e, p, kappa, size, True)
-        seen[EQUAL_LITERAL] += best == by_paper
-        seen[LOSS_LITERAL] += _loss(method.literal, e.alpha[0], p, by_paper, kappa)
+        for k in range(len(method.literals)):
+            by_paper = _best_partner(method.literals[k], e, p, kappa, size, True)
+            seen[N_SEEN + 2 * k] += best == by_paper
+            seen[N_SEEN + 2 * k + 1] += _loss(method.literals[k], e.alpha[0], p, by_paper, kappa)
         _merge(method.standard, e, p, chosen, min(1.0, np.float64(kappa[chosen])))
         e.tally[0]["merges"] += 1
     return drop(e, p, size)
@@ -89,20 +90,18 @@ def _loss(search, alpha, p, j, kappa):
     return (alpha[p] + alpha[j]) ** 2 * degradation(m, k, merge_position(search, m, k))
 
 
-def compare(
-    solver: BudgetSGD, problem: BudgetProblem, passes: int, seed: int, variant: str = "WD, bilinear"
-) -> dict[str, Any]:
-    """Share of equal decisions and the factors over the exact WD, in `passes` passes; beside a literal variant."""
+def compare(solver: BudgetSGD, problem: BudgetProblem, passes: int, seed: int) -> dict[str, Any]:
+    """Share of equal decisions and the factors over the exact WD, in `passes` passes; of each literal variant, too."""
     method = Watched(
         GoldenSection(0.01),
         LookupWD(tables(solver.grid)),
         GoldenSection(PRECISE),
-        literal(variant, solver.grid),
-        np.zeros(7),
+        tuple(literal(name, solver.grid) for name in NAMES),
+        np.zeros(N_SEEN + 2 * len(NAMES)),
     )
     state = solver.init_state(problem, seed)
     expansion, reached, n = solver._expansion(state), Reached(0, 0, 0, 0), len(state.order)
-    even, scaled = np.zeros(7), np.zeros(7)
+    even, scaled = np.zeros_like(method.seen), np.zeros_like(method.seen)
     for _ in range(passes):
         shuffle(state.order, n, state.rng)
         end = 0
@@ -125,8 +124,8 @@ def compare(
         "factor_gss": _ratio(scaled[LOSS_GSS], scaled[LEAST]),
         "factor_lookup": _ratio(scaled[LOSS_LOOKUP], scaled[LEAST]),
         "even_factor_gss": _ratio(even[LOSS_GSS], even[LEAST]),
-        "literal_equal": _ratio(even[EQUAL_LITERAL], even[EVENTS]),
-        "literal_factor": _ratio(scaled[LOSS_LITERAL], scaled[LEAST]),
+        "literal_equal": [_ratio(part, even[EVENTS]) for part in even[N_SEEN::2]],
+        "literal_factor": [_ratio(part, scaled[LEAST]) for part in scaled[N_SEEN + 1 :: 2]],
     }
 
 

@@ -124,7 +124,8 @@ def reading(settings: Settings) -> dict[str, Any]:
     chosen = READINGS[settings["reading"]]
     model = train(dense(X), y, s.C, s.gamma, settings["budget"], settings["passes"], chosen)
     right = (decision(dense(X_test), model, s.gamma) > 0.0) == (y_test > 0.0)
-    return {"frequency": model.frequency, "accuracy": 100.0 * float(np.mean(right)), "share": model.share}
+    found = {"frequency": model.frequency, "first": model.first, "share": model.share}
+    return found | {"accuracy": 100.0 * float(np.mean(right))}
 
 
 @lru_cache(maxsize=8)
@@ -181,7 +182,7 @@ def decisions(settings: Settings) -> dict[str, Any]:
     from papers.budget.decisions import compare
 
     problem = _problem(settings["set"], settings["rows"])
-    return compare(_solver(settings, "gss"), problem, settings["passes"], settings["seed"], settings["variant"])
+    return compare(_solver(settings, "gss"), problem, settings["passes"], settings["seed"])
 
 
 def figure_2(settings: Settings) -> dict[str, Any]:

@@ -14,7 +14,7 @@ _ROWS: dict[str, dict[str, int | None]] = {
         "yahoo-korea": 40_000,
     },
 }  # fmt: skip
-_CAP = {"tiny": 0.2, "quick": 1.5, "full": 20.0}
+_CAP = {"tiny": 0.2, "quick": 1.5, "full": 10.0}
 _SOLVERS = ("DCDL1", "DCDL1-S", "Pegasos", "SVMperf", "LIBLINEAR L1", "DCDL2", "DCDL2-S", "PCD", "TRON", "LIBLINEAR L2")
 _VARIANTS = ("cyclic (algorithm 1)", "permutation (3.1)", "online (3.3)", "shrinking (3.2)", "shrinking, ours")
 

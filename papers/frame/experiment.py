@@ -7,7 +7,7 @@ An experiment is a list of cells, one measurement each. A cell's key is a hash o
 * the files of ``maxmargin`` that the experiment declares to use for these settings.
 
 Comments, docstrings and layout do not count. So a run that was stopped goes on where it was, and only what changed is
-measured again.
+measured again. Beside each result stands how much of the processors others used meanwhile.
 """
 
 from __future__ import annotations
@@ -40,10 +40,13 @@ class Cell(NamedTuple):
     settings: Settings
     result: dict[str, Any]
     seconds: float
+    others: float | None = None  # processors that other programs used meanwhile; None: not known
 
 
 class Cells(list[Cell]):
     """The measurements of an experiment."""
+
+    size = ""  # of the run that they are of
 
     def where(self, **settings: Any) -> Cells:
         """Those with these settings."""
@@ -67,6 +70,7 @@ class Experiment(NamedTuple):
     measure: Callable[[Settings], dict[str, Any]]
     show: Callable[[Cells], list[Block]]  # tables and plots
     uses: tuple[str, ...] | Callable[[Settings], tuple[str, ...]] = ()  # files and folders of maxmargin
+    is_timed: bool = True  # whether its figures are seconds: others are the same on a busy machine
 
 
 class Verdict(NamedTuple):
@@ -188,15 +192,11 @@ class Results:
     def find(self, experiment: Experiment, settings: Settings) -> Cell | None:
         """The result of a cell, unless something that it depends on has changed."""
         entry = self.known.get(key_of(experiment, settings))
-        return Cell(entry["settings"], entry["result"], entry["seconds"]) if entry else None
+        return Cell(*(entry.get(name) for name in Cell._fields)) if entry else None
 
-    def keep(
-        self, experiment: Experiment, settings: Settings, result: dict[str, Any], seconds: float, work: float
-    ) -> None:
-        """Write a new result to the file, at once; with the seconds that it took, and those of the processor."""
-        entry = {"experiment": experiment.name, "settings": settings, "result": result}
-        entry |= {"seconds": round(seconds, 3), "processor_seconds": round(work, 3)}
-        self.known[key_of(experiment, settings)] = entry
+    def keep(self, experiment: Experiment, cell: Cell) -> None:
+        """Write a new result to the file, at once."""
+        self.known[key_of(experiment, cell.settings)] = {"experiment": experiment.name} | cell._asdict()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_suffix(".part")
         temporary.write_text(json.dumps({"cells": self.known}, indent=1, allow_nan=False))
@@ -205,13 +205,38 @@ class Results:
     def cells(self, experiment: Experiment, size: str) -> Cells:
         """All cells of an experiment that are known."""
         found = (self.find(experiment, settings) for settings in experiment.cells(size))
-        return Cells(cell for cell in found if cell is not None)
+        cells = Cells(cell for cell in found if cell is not None)
+        cells.size = size
+        return cells
 
 
-def run(paper: Paper, results: Results, size: str, deadline: float, out: TextIO = sys.stderr) -> dict[str, Cells]:
+class Choice(NamedTuple):
+    """Which cells a run measures: all that are not known, or fewer, or more."""
+
+    untimed: bool = False  # only those of experiments whose figures are not seconds
+    disturbed: bool = False  # those timed beside other work once more
+
+
+ALL_MISSING = Choice()
+
+
+def run(
+    paper: Paper,
+    results: Results,
+    size: str,
+    deadline: float,
+    choice: Choice = ALL_MISSING,
+    out: TextIO = sys.stderr,
+) -> dict[str, Cells]:
     """Measure what is not known yet, until the deadline (of `time.monotonic`); all that is known then."""
     wanted = {key_of(e, settings): (e, settings) for e in paper.experiments for settings in e.cells(size)}
-    missing = [(e, settings) for e, settings in wanted.values() if results.find(e, settings) is None]
+    timed = {key_of(e, settings) for e in paper.experiments if e.is_timed for settings in e.cells(size)}
+    missing = []
+    for key, (experiment, settings) in wanted.items():
+        known = results.find(experiment, settings)
+        again = choice.disturbed and known is not None and key in timed and is_disturbed(known)
+        if (known is None or again) and not (choice.untimed and key in timed):
+            missing.append((experiment, settings))
     if missing:
         print(f"{paper.key}: {len(wanted)} cells, {len(missing)} to measure", file=out, flush=True)
     for number, (experiment, settings) in enumerate(missing, start=1):
@@ -220,12 +245,39 @@ def run(paper: Paper, results: Results, size: str, deadline: float, out: TextIO 
             break
         label = " ".join(f"{value}" for value in settings.values())
         print(f"[{number}/{len(missing)}] {paper.key} {experiment.name}: {label}", end=" ", file=out, flush=True)
-        started, work = time.perf_counter(), time.process_time()
-        result = finite(experiment.measure(settings))
-        seconds, work = time.perf_counter() - started, time.process_time() - work
-        results.keep(experiment, settings, result, seconds, work)
-        print(f"{seconds:.1f} s", file=out, flush=True)
+        cell = _measured(experiment, settings)
+        results.keep(experiment, cell)
+        print(f"{cell.seconds:.1f} s", file=out, flush=True)
     return {e.name: results.cells(e, size) for e in paper.experiments}
+
+
+def _measured(experiment: Experiment, settings: Settings) -> Cell:
+    started, work, busy = time.perf_counter(), time.process_time(), _busy_seconds()
+    result = finite(experiment.measure(settings))
+    seconds, work, after = time.perf_counter() - started, time.process_time() - work, _busy_seconds()
+    others = None if busy is None or after is None else max(0.0, after - busy - work) / seconds
+    return Cell(settings, result, round(seconds, 3), None if others is None else round(others, 2))
+
+
+def _busy_seconds() -> float | None:
+    """Processor seconds of all programs since the machine was started; None where the system does not say."""
+    try:
+        user, nice, system, _, _, irq, softirq, steal, *_ = map(int, Path("/proc/stat").read_text().split()[1:11])
+    except (OSError, ValueError):
+        return None
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def is_disturbed(cell: Cell) -> bool:
+    """Whether others used more than a tenth of a processor for more than a moment, which the clock cannot tell."""
+    return cell.others is not None and cell.others > 0.1 and cell.others * cell.seconds > 0.05
+
+
+def best_known(experiment: Experiment, results: Results, size: str) -> Cells:
+    """The cells of a run of this size; of a quick one instead of a full one, if only that is complete."""
+    found = [results.cells(experiment, name) for name in (("full", "quick") if size == "full" else (size,))]
+    whole = (cells for cells in found if len(cells) == len(experiment.cells(cells.size)))
+    return next(whole, found[0])
 
 
 def finite(value: Any) -> Any:

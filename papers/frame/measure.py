@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,16 +77,6 @@ def solve_within(problem: Any, solver: Any, tol: float, cap: float, stop: Any = 
     seconds = time.process_time() - started
     is_done = result.stop_reason == "converged" or (stop is not None and result.stop_reason == "callback")
     return result, seconds, is_done and (seconds <= cap or result.stop_reason == "converged")
-
-
-def best_time(run: Callable[[], Any], repeat: int = 3) -> float:
-    """The least processor seconds of several runs."""
-    times = []
-    for _ in range(repeat):
-        started = time.process_time()
-        run()
-        times.append(time.process_time() - started)
-    return min(times)
 
 
 def exponent(sizes: list[float], seconds: list[float]) -> float | None:

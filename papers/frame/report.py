@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from papers.frame.blocks import Table
-from papers.frame.experiment import VERDICTS, Cells, Paper, Verdict
+from papers.frame.experiment import VERDICTS, Cells, Experiment, Paper, Verdict, is_disturbed
 
 Found = Sequence[tuple[Paper, dict[str, Cells]]]
 
@@ -113,12 +113,21 @@ def _paper(paper: Paper, cells: dict[str, Cells], verdicts: list[Verdict]) -> st
     )
 
 
-def _section(experiment: Any, cells: dict[str, Cells]) -> str:
+def _section(experiment: Experiment, cells: dict[str, Cells]) -> str:
     known = cells[experiment.name]
     if not known:
         name = html.escape(experiment.name.capitalize())
         return f'<figure class="table"><h4>{name}</h4><p class="soft">Not measured in this run.</p></figure>'
-    return "".join(block.html() for block in experiment.show(known))
+    blocks = "".join(block.html() for block in experiment.show(known))
+    return f'{blocks}<p class="soft run">{html.escape(_run_of(experiment, known))}</p>'
+
+
+def _run_of(experiment: Experiment, known: Cells) -> str:
+    """Of which run an experiment's cells are, how many there are, and whether something disturbed their clocks."""
+    n_wanted, n_disturbed = len(experiment.cells(known.size)), sum(map(is_disturbed, known))
+    text = f"{known.size.capitalize()} run, "
+    text += f"{n_wanted} cells" if len(known) == n_wanted else f"{len(known)} of {n_wanted} cells"
+    return text + (f", {n_disturbed} timed beside other work." if experiment.is_timed and n_disturbed else ".")
 
 
 def _verdict(v: Verdict) -> str:
@@ -148,6 +157,7 @@ def record(found: Found, size: str, machine: dict[str, Any]) -> dict[str, Any]:
             "key": paper.key,
             "title": paper.title,
             "citation": paper.citation,
+            "runs": {e.name: _run_of(e, cells[e.name]) for e in paper.experiments if cells[e.name]},
             "verdicts": [v._asdict() for v in paper.verdicts(cells)],
             "tables": {
                 block.title: block.markdown()
@@ -193,8 +203,8 @@ def markdown(paper: Paper, cells: dict[str, Cells], size: str) -> str:
     for experiment in paper.experiments:
         lines.append(f"\n## {experiment.name.capitalize()}\n")
         known = cells[experiment.name]
-        lines.append(
-            "\n\n".join(b.markdown() for b in experiment.show(known)) if known else "Not measured in this run."
-        )
+        if known:
+            lines += [f"{b.markdown()}\n" for b in experiment.show(known)]
+        lines.append(_run_of(experiment, known) if known else "Not measured.")
     lines += ["\n## What differs\n", *(f"* {text}" for text in paper.differences)]
     return "\n".join(lines) + "\n"

@@ -35,7 +35,7 @@ def _table_1(size: str) -> list[Settings]:
         "quick": ([4000, 16_000, 64_000], [500, 1000, 2000]),
         "full": ([10_000, 100_000, 1_000_000], [1000, 4000, 16_000]),
     }[size]
-    cap = {"tiny": 0.3, "quick": 4.0, "full": 40.0}[size]
+    cap = {"tiny": 0.3, "quick": 4.0, "full": 15.0}[size]
     return [{"solver": s, "linear_rows": linear, "kernel_rows": kernel, "tol": 1e-3, "cap": cap} for s in names]
 
 
@@ -74,7 +74,7 @@ def _section_4_3(size: str) -> list[Settings]:
     cells = product(set=sets, loss=losses, variant=("plain", "as published", "ours"))
     few = [name for name in sets if name != "news20"]  # a step of the recursion takes time for all features
     cells += product(set=few, loss=losses, variant=(RECURSION,))
-    cap = {"tiny": 0.2, "quick": 1.0, "full": 20.0}[size]
+    cap = {"tiny": 0.2, "quick": 1.0, "full": 5.0}[size]
     return [cell | {"rows": rows, "cap": cap} for cell in cells]
 
 
@@ -82,7 +82,7 @@ def _section_4(size: str) -> list[Settings]:
     rows = {"tiny": 400, "quick": 10_000, "full": 100_000}[size]
     sets = ("astro",) if size == "tiny" else tuple(_LAMBDA)
     cells = product(set=sets, solver=("pegasos", "svmperf"))
-    cap = {"tiny": 0.2, "quick": 2.0, "full": 30.0}[size]
+    cap = {"tiny": 0.2, "quick": 2.0, "full": 15.0}[size]
     return [cell | {"lambda": _LAMBDA[cell["set"]], "rows": rows, "cap": cap} for cell in cells]
 
 

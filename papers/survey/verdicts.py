@@ -9,7 +9,7 @@ from papers.frame.experiment import FAILS, HOLDS, IN_PART, UNKNOWN, Cells, Verdi
 from papers.frame.measure import exponent
 from papers.survey.measure import EXCESS
 from papers.survey.published import NAMES_2, RECURSION, TABLE_1, TABLE_2
-from papers.survey.show import power
+from papers.survey.show import at_T, power
 
 _NOISE = "over the sizes here times would differ 1.6 times, which noise explains"
 _LIMITS = (
@@ -199,6 +199,10 @@ def _contradiction(cells: Cells) -> Verdict:
     figure = ", ".join(f"to {goal}: Pegasos on {share[goal]} of {len(won[goal])}" for goal in won if won[goal])
     all_, none = all(share[g] == len(won[g]) for g in won), not any(share.values())
     verdict = HOLDS if all_ else FAILS if none else IN_PART
+    pairs = [pair for pair in (at_T(cells, name) for name in cells.each("set")) if pair is not None]
+    if pairs:
+        wins = sum(pair.pegasos < pair.svmperf for pair in pairs)
+        figure += f"; to where T = 100/λ steps lead: Pegasos on {wins} of {len(pairs)}"
     reasons = {
         IN_PART: "both are right: it depends on how near to the optimum one looks, and on lambda",
         FAILS: "an iteration of SVM-perf is cheap with so few rows",
