@@ -86,6 +86,14 @@ def test_what_is_not_seconds_can_be_measured_beside_other_work(tmp_path, monkeyp
     assert re.findall(r"table (\d): (\d)", out.getvalue()) == [("1", "1"), ("1", "3")]  # and nothing that has no clock
 
 
+def test_two_runs_at_once_keep_the_cells_of_each_other(tmp_path):
+    experiment, path = _paper().experiments[0], tmp_path / "toy.json"
+    one, other = Results(path), Results(path)
+    one.keep(experiment, Cell({"x": 1}, {"value": 1}, 0.1))
+    other.keep(experiment, Cell({"x": 2}, {"value": 2}, 0.1))
+    assert [cell.result["value"] for cell in Results(path).cells(experiment, "tiny")] == [1, 2]
+
+
 def test_a_moment_is_not_called_disturbed():
     cells = [Cell({}, {}, seconds, others) for seconds, others in [(10, 0.5), (10, 0.05), (0.01, 2.0), (10, None)]]
     assert [is_disturbed(cell) for cell in cells] == [True, False, False, False]

@@ -187,7 +187,10 @@ class Results:
 
     def __init__(self, path: Path):
         self.path = path
-        self.known: dict[str, Any] = json.loads(path.read_text())["cells"] if path.exists() else {}
+        self.known: dict[str, Any] = self._in_file()
+
+    def _in_file(self) -> dict[str, Any]:
+        return json.loads(self.path.read_text())["cells"] if self.path.exists() else {}
 
     def find(self, experiment: Experiment, settings: Settings) -> Cell | None:
         """The result of a cell, unless something that it depends on has changed."""
@@ -195,8 +198,9 @@ class Results:
         return Cell(*(entry.get(name) for name in Cell._fields)) if entry else None
 
     def keep(self, experiment: Experiment, cell: Cell) -> None:
-        """Write a new result to the file, at once."""
-        self.known[key_of(experiment, cell.settings)] = {"experiment": experiment.name} | cell._asdict()
+        """Write a new result to the file, at once, and keep what another run may have written there meanwhile."""
+        new = {key_of(experiment, cell.settings): {"experiment": experiment.name} | cell._asdict()}
+        self.known = self.known | self._in_file() | new
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_suffix(".part")
         temporary.write_text(json.dumps({"cells": self.known}, indent=1, allow_nan=False))
