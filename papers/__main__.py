@@ -23,7 +23,17 @@ if str(ROOT) not in sys.path:
 
 from benchmarks import machine  # noqa: E402
 
-from papers.frame.experiment import SIZES, Cells, Choice, Paper, Results, best_known, finite, run  # noqa: E402
+from papers.frame.experiment import (  # noqa: E402
+    SIZES,
+    UNKNOWN,
+    Cells,
+    Choice,
+    Paper,
+    Results,
+    best_known,
+    finite,
+    run,
+)
 from papers.frame.report import claims, markdown, page, record  # noqa: E402
 
 PAPERS = ("ocas", "dual_cd", "budget", "survey")
@@ -82,17 +92,29 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def publish(verdicts: Path, root: Path) -> None:
-    """Take the verdicts into the site's data, and the tables recorded with them into the papers' notes."""
+    """Take the verdicts into the site's data, and the tables recorded with them into the papers' notes.
+
+    What this run has not measured stays as it was published.
+    """
     known = root / "docs" / "papers_data" / "verdicts.json"
     old, new = (json.loads(path.read_text()) for path in (known, verdicts))
-    before = {paper["key"]: paper.get("tables", {}) for paper in old["papers"]}
+    before = {paper["key"]: paper for paper in old["papers"]}
     for paper in new["papers"]:
+        was = before.get(paper["key"], {})
+        claims_before = {verdict["claim"]: verdict for verdict in was.get("verdicts", ())}
+        paper["verdicts"] = [
+            claims_before.get(verdict["claim"], verdict) if verdict["verdict"] == UNKNOWN else verdict
+            for verdict in paper["verdicts"]
+        ]
         notes = root / "papers" / paper["key"] / "README.md"
         for title, table in paper["tables"].items():
-            text, shown = notes.read_text(), rows_of(before.get(paper["key"], {}).get(title, ""))
+            text, shown = notes.read_text(), rows_of(was.get("tables", {}).get(title, ""))
             if shown:
                 notes.write_text(text.replace(shown, rows_of(table)))
-    known.write_text(verdicts.read_text())
+        paper |= {part: was.get(part, {}) | paper.get(part, {}) for part in ("runs", "tables")}
+    measured = {paper["key"]: paper for paper in new["papers"]}
+    new["papers"] = list((before | measured).values())
+    known.write_text(json.dumps(new, indent=1, ensure_ascii=False) + "\n")
 
 
 def rows_of(table: str) -> str:

@@ -380,16 +380,23 @@ def test_tables_in_the_notes_are_those_that_were_recorded():
     assert n_shown >= 3
 
 
-def test_published_tables_replace_those_in_the_notes(tmp_path):
-    def record(number):
-        return {"papers": [{"key": "toy", "tables": {"t": f"**t**\n\n| a |\n|---|\n| {number} |\n\nA note."}}]}
+def test_what_is_published_replaces_what_was_and_keeps_what_was_not_measured(tmp_path):
+    def record(number, *verdicts, runs=("t",)):
+        known = [{"claim": f"claim {k}", "verdict": verdict} for k, verdict in enumerate(verdicts)]
+        table = f"**t**\n\n| a |\n|---|\n| {number} |\n\nA note."
+        paper = {"key": "toy", "verdicts": known, "tables": {"t": table}, "runs": dict.fromkeys(runs, f"run {number}")}
+        return {"date": number, "papers": [paper]}
 
     (tmp_path / "docs" / "papers_data").mkdir(parents=True)
     (tmp_path / "papers" / "toy").mkdir(parents=True)
     known, notes = tmp_path / "docs" / "papers_data" / "verdicts.json", tmp_path / "papers" / "toy" / "README.md"
-    known.write_text(json.dumps(record(1)))
+    before = record(1, "holds", "holds", runs=("t", "u"))
+    before["papers"].append({"key": "other", "verdicts": []})
+    known.write_text(json.dumps(before))
     notes.write_text("Before.\n\n| a |\n|---|\n| 1 |\n\nAfter.\n")
-    (tmp_path / "new.json").write_text(json.dumps(record(2)))
+    (tmp_path / "new.json").write_text(json.dumps(record(2, "not measured", "holds in part")))
     command.publish(tmp_path / "new.json", tmp_path)
     assert notes.read_text() == "Before.\n\n| a |\n|---|\n| 2 |\n\nAfter.\n"
-    assert json.loads(known.read_text()) == record(2)
+    expected = record(2, "holds", "holds in part")
+    expected["papers"][0]["runs"] = {"t": "run 2", "u": "run 1"}
+    assert json.loads(known.read_text()) == expected | {"papers": [*expected["papers"], before["papers"][1]]}

@@ -217,19 +217,26 @@ class ClaimsTables(_FromReport):
         counts = Counter(v["verdict"] for paper in record["papers"] for v in paper["verdicts"])
         lines = [
             f"Of {sum(counts.values())} claims: " + ", ".join(f"{n} {verdict}" for verdict, n in counts.items()) + ".",
-            f"Measured {record['date']} with maxmargin {machine['versions']['maxmargin']} on {machine['processor']}, "
-            f"{machine['cores']} cores; size of the run: {record['size']}.",
+            f"Renewed {record['date']} with maxmargin {machine['versions']['maxmargin']}, {machine['cores']} cores.",
             "",
         ]
         for paper in record["papers"]:
             lines += [paper["title"], "-" * len(paper["title"]), "", f"{paper['citation']}.", ""]
-            lines += [" ".join(f"{name.capitalize()}: {run}" for name, run in paper["runs"].items()), ""]
+            lines += [*_runs(paper["runs"]), ""]
             rows = [
                 [_escaped(v["claim"]), f"**{v['verdict']}**", _escaped(v["figure"]), _escaped(_why(v))]
                 for v in paper["verdicts"]
             ]
             lines += _table("28 12 28 32", ["claim", "verdict", "figure", "why, and what it takes to hold"], rows)
         return lines
+
+
+def _runs(runs: dict[str, str]) -> list[str]:
+    """Which tables are of which run."""
+    names: dict[str, list[str]] = {}
+    for name, run in runs.items():
+        names.setdefault(run, []).append(name)
+    return [f"{', '.join(some).capitalize()}: {run[0].lower()}{run[1:]}" for run, some in names.items()]
 
 
 def _why(verdict: dict[str, str]) -> str:

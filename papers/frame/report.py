@@ -123,10 +123,11 @@ def _section(experiment: Experiment, cells: dict[str, Cells]) -> str:
 
 
 def _run_of(experiment: Experiment, known: Cells) -> str:
-    """Of which run an experiment's cells are, how many there are, and whether something disturbed their clocks."""
+    """Of which run an experiment's cells are, whether all are there, and whether something disturbed their clocks."""
     n_wanted, n_disturbed = len(experiment.cells(known.size)), sum(map(is_disturbed, known))
-    text = f"{known.size.capitalize()} run, "
-    text += f"{n_wanted} cells" if len(known) == n_wanted else f"{len(known)} of {n_wanted} cells"
+    text = f"{known.size.capitalize()} run"
+    if len(known) < n_wanted:
+        text += f", {len(known)} of {n_wanted} cells"
     return text + (f", {n_disturbed} timed beside other work." if experiment.is_timed and n_disturbed else ".")
 
 
@@ -152,12 +153,13 @@ def _plain(value: Any) -> str:
 
 def record(found: Found, size: str, machine: dict[str, Any]) -> dict[str, Any]:
     """All verdicts for JSON, with date and machine: what the site's page is made from."""
+    where = f" {time.strftime('%Y-%m-%d')}, {machine['processor']}."
     papers = [
         {
             "key": paper.key,
             "title": paper.title,
             "citation": paper.citation,
-            "runs": {e.name: _run_of(e, cells[e.name]) for e in paper.experiments if cells[e.name]},
+            "runs": {e.name: _run_of(e, cells[e.name]) + where for e in paper.experiments if cells[e.name]},
             "verdicts": [v._asdict() for v in paper.verdicts(cells)],
             "tables": {
                 block.title: block.markdown()
