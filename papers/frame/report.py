@@ -27,8 +27,8 @@ font-size:1.02rem;margin:0 0 8px}p{max-width:72ch}.soft{color:var(--soft)}a{colo
 font:.88em ui-monospace,Menlo,Consolas,monospace}nav ol{columns:2 300px;padding-left:20px;margin:8px 0}nav li{
 break-inside:avoid}nav ul{list-style:none;padding:0;margin:0 0 8px;display:flex;flex-wrap:wrap;gap:0 12px;
 font-size:.88rem}figure{margin:30px 0}figcaption{color:var(--soft);font-size:.86rem;margin-top:6px;
-max-width:80ch}.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.86rem;
-font-variant-numeric:tabular-nums}th,td{padding:6px 12px 6px 0;text-align:left;vertical-align:top;
+max-width:80ch}.run{font-size:.86rem;margin:-22px 0 0}.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}th,td{padding:6px 12px 6px 0;text-align:left;vertical-align:top;
 border-bottom:1px solid var(--line)}td{white-space:nowrap}td.w{white-space:normal;min-width:150px}thead th{
 color:var(--soft);font-weight:600;white-space:nowrap}tbody th{font-weight:600;white-space:nowrap}.panels{
 display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,380px),1fr));gap:14px}.panel{
@@ -41,7 +41,8 @@ stroke-linejoin:round}SERIES.count{display:flex;flex-wrap:wrap;gap:10px;padding:
 font-size:.9rem}.count b{font-size:1.3rem;margin-right:6px}.v{font-weight:600;white-space:nowrap}.v0{
 color:var(--good)}.v1{color:var(--part)}.v2{color:var(--bad)}.v3{color:var(--none)}.claims td{
 white-space:normal}.claims td.v{white-space:nowrap}.claims td:first-child{min-width:210px}footer{
-margin:50px auto 40px;color:var(--soft);font-size:.86rem}@media (max-width:640px){body{font-size:15px}h1{
+margin:50px auto 40px;color:var(--soft);font-size:.86rem}@media (max-width:640px){body{font-size:15px}
+tbody th:first-child{position:sticky;left:0;background:var(--page)}h1{
 font-size:1.5rem}main,header,footer{padding:0 14px}.claims thead{display:none}header{padding-top:20px}
 .claims td:first-child{font-weight:600}.claims td:last-child::before{content:"holds if: "}
 .claims td:last-child{color:var(--soft)}.claims tr{display:block;
@@ -49,8 +50,8 @@ border-bottom:1px solid var(--line);padding:8px 0}.claims td{display:block;borde
 :root{--page:#fff;--ink:#000;--soft:#444;--line:#bbb;--grid:#ddd;--card:#fff;--link:#000;--c0:#2f6db5;
 --c1:#d1622b;--c2:#3c8d4a;--c3:#b8343f;--c4:#7a55b0;--c5:#8a6250;--c6:#c25aa0;--c7:#6b7280;--good:#1f7a3d;
 --part:#8a6100;--bad:#b3261e;--none:#444}body{font-size:10.5pt}main,header,footer{max-width:none}nav ul{
-display:none}.panel,figure,tr{break-inside:avoid}.scroll{overflow:visible}table{font-size:7.5pt}td,thead th{
-white-space:normal}.panels{grid-template-columns:1fr 1fr}}
+display:none}h3,h4{break-after:avoid}.panel,tr{break-inside:avoid}.scroll{overflow:visible}
+table{font-size:7.5pt}td,thead th{white-space:normal}.panels{grid-template-columns:1fr 1fr}}
 """
 _SERIES = "".join(f".s{k}{{stroke:var(--c{k})}}.f{k}{{fill:var(--c{k})}}" for k in range(8))
 
@@ -119,7 +120,7 @@ def _section(experiment: Experiment, cells: dict[str, Cells]) -> str:
         name = html.escape(experiment.name.capitalize())
         return f'<figure class="table"><h4>{name}</h4><p class="soft">Not measured in this run.</p></figure>'
     blocks = "".join(block.html() for block in experiment.show(known))
-    return f'{blocks}<p class="soft run">{html.escape(_run_of(experiment, known))}</p>'
+    return f'{blocks}<p class="soft run">{html.escape(_run_of(experiment, known))}.</p>'
 
 
 def _run_of(experiment: Experiment, known: Cells) -> str:
@@ -128,7 +129,7 @@ def _run_of(experiment: Experiment, known: Cells) -> str:
     text = f"{known.size.capitalize()} run"
     if len(known) < n_wanted:
         text += f", {len(known)} of {n_wanted} cells"
-    return text + (f", {n_disturbed} timed beside other work." if experiment.is_timed and n_disturbed else ".")
+    return text + (f", {n_disturbed} timed beside other work" if experiment.is_timed and n_disturbed else "")
 
 
 def _verdict(v: Verdict) -> str:
@@ -153,13 +154,13 @@ def _plain(value: Any) -> str:
 
 def record(found: Found, size: str, machine: dict[str, Any]) -> dict[str, Any]:
     """All verdicts for JSON, with date and machine: what the site's page is made from."""
-    where = f" {time.strftime('%Y-%m-%d')}, {machine['processor']}."
+    where = f"{time.strftime('%Y-%m-%d')}, {machine['processor']}"
     papers = [
         {
             "key": paper.key,
             "title": paper.title,
             "citation": paper.citation,
-            "runs": {e.name: _run_of(e, cells[e.name]) + where for e in paper.experiments if cells[e.name]},
+            "runs": {e.name: f"{_run_of(e, cells[e.name])}, {where}." for e in paper.experiments if cells[e.name]},
             "verdicts": [v._asdict() for v in paper.verdicts(cells)],
             "tables": {
                 block.title: block.markdown()
@@ -207,6 +208,6 @@ def markdown(paper: Paper, cells: dict[str, Cells], size: str) -> str:
         known = cells[experiment.name]
         if known:
             lines += [f"{b.markdown()}\n" for b in experiment.show(known)]
-        lines.append(_run_of(experiment, known) if known else "Not measured.")
+        lines.append(f"{_run_of(experiment, known)}." if known else "Not measured.")
     lines += ["\n## What differs\n", *(f"* {text}" for text in paper.differences)]
     return "\n".join(lines) + "\n"

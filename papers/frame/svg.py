@@ -109,6 +109,7 @@ def surface(title: str, x: str, y: str, values: np.ndarray, log: bool = False, l
             f'<rect x="{bar}" y="{_TOP + side * (39 - k) / 40:.1f}" width="16" height="{side / 40 + 0.4:.1f}" '
             f'fill="{_colour((k + 0.5) / 40)}"/>'
         )
+    cells = [f'<g shape-rendering="crispEdges">{"".join(cells)}</g>']  # no seams
     for share in (0.0, 0.5, 1.0):
         value = low + share * (high - low)
         text = _tick(10.0**value) if log else f"{value:.2g}"
