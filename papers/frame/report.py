@@ -28,7 +28,8 @@ font:.88em ui-monospace,Menlo,Consolas,monospace}nav ol{columns:2 300px;padding-
 break-inside:avoid}nav ul{list-style:none;padding:0;margin:0 0 8px;display:flex;flex-wrap:wrap;gap:0 12px;
 font-size:.88rem}figure{margin:30px 0}figcaption{color:var(--soft);font-size:.86rem;margin-top:6px;
 max-width:80ch}.run{font-size:.86rem;margin:-22px 0 0}.scroll{overflow-x:auto}
-table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}th,td{padding:6px 12px 6px 0;text-align:left;vertical-align:top;
+table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}
+th,td{padding:6px 12px 6px 0;text-align:left;vertical-align:top;
 border-bottom:1px solid var(--line)}td{white-space:nowrap}td.w{white-space:normal;min-width:150px}thead th{
 color:var(--soft);font-weight:600;white-space:nowrap}tbody th{font-weight:600;white-space:nowrap}.panels{
 display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,380px),1fr));gap:14px}.panel{
