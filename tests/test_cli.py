@@ -364,7 +364,12 @@ def test_evaluate_agrees_with_scikit_learn(done, data):
         assert report["roc_auc"] is None
     printed = done("evaluate", data, "m")
     assert printed.startswith(f"Accuracy = {100 * np.mean(predicted == y):g}% (")
-    assert f"{table[0][0]:.4f}" in printed
+    area = "" if report["roc_auc"] is None else f"ROC AUC = {report['roc_auc']:.6g}\n"
+    assert printed.partition("\n")[2].partition("\n")[0] == area.strip()
+    rows = [line.split() for line in printed.splitlines()[-len(report["classes"]) :]]
+    for words, each, shares in zip(rows, report["classes"], np.transpose(table[:3])):
+        assert each["predicted"] == np.sum(predicted == each["label"])
+        assert words == [str(each["label"]), *(f"{x:.4f}" for x in shares), str(each["rows"]), str(each["predicted"])]
 
 
 def test_ties_classes_that_are_absent_and_classes_that_are_new():
@@ -391,7 +396,22 @@ def test_info_of_data(done, two):
     assert facts["density"] == 3 / 12
     assert facts["values"] == {"smallest": -2.5, "largest": 8.0}
     assert facts["classes"] == [{"label": -1, "rows": 1}, {"label": 3, "rows": 2}]
-    assert "-1: 1, 3: 2" in done("info", "odd.svm")
+    words = {line.split()[0]: line.partition("  ")[2].strip() for line in done("info", "odd.svm").splitlines()}
+    assert words | {"file": "odd.svm"} == words
+    assert words["rows"] == "3, 1 of them empty"
+    assert words["features"] == "4, 1 of them never used"
+    assert words["nonzeros"] == "3: 25.00%, 1.0 a row, at most 2"
+    assert words["values"] == "from -2.5 to 8"
+    assert words["classes"] == "-1: 1, 3: 2"
+
+
+@pytest.mark.parametrize("n_classes", [10, 11])
+def test_info_of_many_classes_shows_ten(done, n_classes, tmp_path):
+    (tmp_path / "many.svm").write_text("".join(f"{k} 1:1\n{k} 1:2\n" for k in range(n_classes)))
+    shown = done("info", "many.svm")
+    assert ", ".join(f"{k}: 2" for k in range(10)) in shown
+    assert ("10: 2" in shown) is False
+    assert (f"... ({n_classes} classes)" in shown) == (n_classes > 10)
 
 
 def test_info_of_a_model(done, two):
