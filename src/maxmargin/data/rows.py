@@ -121,6 +121,23 @@ def _(rows, i):
 
 
 @generic
+def prefetch_in_order(rows, i):
+    """Start to load row i for a walk over all rows; the processor follows short sparse ones by itself."""
+    raise TypeError(f"not a row storage: {type(rows).__name__}")
+
+
+@prefetch_in_order.register(Dense)
+def _(rows, i):
+    if i < len(rows.values):
+        prefetch_row(rows, i)
+
+
+@prefetch_in_order.register(CSR)
+def _(rows, i):
+    pass
+
+
+@generic
 def row_size(rows, i):
     """How many stored values row i has: its cost, in a kernel that counts its work."""
     raise TypeError(f"not a row storage: {type(rows).__name__}")

@@ -19,7 +19,7 @@ from maxmargin import penalties
 from maxmargin._jit import compiled_lean
 from maxmargin.data.entries import entry, places
 from maxmargin.data.memory import InMemory
-from maxmargin.data.rows import Array, add_row, prefetch_row, row_dot, row_norm2, row_size
+from maxmargin.data.rows import Array, add_row, prefetch_in_order, prefetch_row, row_dot, row_norm2, row_size
 from maxmargin.data.source import Block, Labels, Pass, RowVector
 from maxmargin.losses import Loss, argument, derivative, second_derivative, sign, value
 from maxmargin.penalties import Penalty
@@ -195,6 +195,7 @@ def evaluate_rows(block, w, z, gradient):
     rows, y, cost, loss = block
     risk, n_sloped, is_mixed = 0.0, 0, False
     for i in range(len(z)):
+        prefetch_in_order(rows, i + _LOOKAHEAD)
         z[i] = 0.0
         if cost[i] > 0.0:
             z[i] = row_dot(rows, i, w)
