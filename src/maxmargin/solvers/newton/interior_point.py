@@ -125,6 +125,7 @@ class InteriorPoint(Solver):
         n, pieces, point = problem.n_penalized, pieces_of(problem.loss), state.point
         d, c = problem.over_labels(each_row.weigh, shared=[pieces], reads=point, writes=[float, float]).vectors
         gram, right = problem.normal_equations(d, c)
+        del d, c  # they are as long as the data have rows
         right[:n] -= state.w[:n]
         newton = factorized(gram, np.where(np.arange(len(right)) < n, 1.0, 0.0))  # (4)
 
