@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from maxmargin.parallel import effective_n_jobs, imap_ordered, map_blocks, map_ordered
+from maxmargin.parallel import effective_n_jobs, map_blocks, map_ordered
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, 16])
@@ -101,20 +101,6 @@ def test_a_sum_over_blocks_has_the_same_bits_for_any_number_of_threads(n_jobs):
     sums = map_blocks(lambda begin, end: numbers[begin:end].sum(), borders, n_jobs)
     in_order = [numbers[begin:end].sum() for begin, end in itertools.pairwise(borders)]
     assert sums == in_order
-
-
-def test_no_more_results_wait_than_there_are_threads():
-    """Each may be a matrix: a thread that is ahead of the caller has to wait for it."""
-    begun = []
-
-    def work(item):
-        begun.append(item)
-        return item
-
-    results = imap_ordered(work, range(100), 3)
-    for k in range(100):
-        assert next(results) == k
-        assert len(begun) <= k + 1 + 3
 
 
 def test_blocks_are_between_neighbouring_borders():

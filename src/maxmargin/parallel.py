@@ -12,8 +12,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from typing import Any, TypeVar
@@ -59,23 +58,6 @@ def map_ordered(function: Callable[[A], T], items: Iterable[A], n_jobs: int = 1)
             if not helper.cancel():  # it has begun
                 helper.result()
     return work.results()
-
-
-def imap_ordered(function: Callable[[A], T], items: Iterable[A], n_jobs: int = 1) -> Iterator[T]:
-    """`map` over threads, with no more results alive than threads at work: for results that are large."""
-    if n_jobs == 1:
-        yield from map(function, items)
-        return
-    remaining = iter(items)
-    ahead = deque(_threads().submit(function, item) for item in itertools.islice(remaining, n_jobs))
-    try:
-        while ahead:
-            result = ahead.popleft().result()
-            ahead.extend(_threads().submit(function, item) for item in itertools.islice(remaining, 1))
-            yield result
-    finally:
-        for future in ahead:  # the caller has had enough, or one has failed
-            future.cancel()
 
 
 class _Work:

@@ -39,7 +39,6 @@ from maxmargin.problem.problem import Problem
 from maxmargin.problem.risks import SumOfLosses
 
 _BUCKETS = 255  # one less than a byte has values: the last one says that there is no breakpoint ahead
-_NONE = 255
 _FEW = 4096  # breakpoints that are sorted
 _MOST_ROUNDS = 8  # each divides the range by 255: after eight, what is left is one place, or as good as that
 _EXACT = 1e-12  # of the slope at zero, for Newton's method; of the risk, between tangents
