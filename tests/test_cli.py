@@ -473,7 +473,12 @@ def test_demo(done, monkeypatch):
         ("train --n-features 0 two.svm", "at least 1"),
         ("train --dtype int8 two.svm", "float64"),
         ("train --unknown two.svm", "unrecognized arguments: --unknown"),
-        ("train --loss nonsense two.svm", "unknown loss 'nonsense'; a classifier takes hinge (solver dual_cd or"),
+        (
+            "train --loss nonsense two.svm",
+            "unknown loss 'nonsense'; a classifier takes hinge, squared_hinge, huber, logistic",
+        ),
+        ("train --los hinge two.svm", '--los (did you mean "--loss"?)'),
+        ("train --solver dual-cd two.svm", "unknown solver 'dual-cd' (did you mean \"dual_cd\"?)"),
         ("train --loss logistic --solver dual_cd two.svm", "logistic"),
         ("train --solver nonsense two.svm", "choose one of auto, dual_cd"),
         ("train -s 21 two.svm", "-s 21: a one-class model, is not offered"),

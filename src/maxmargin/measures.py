@@ -44,6 +44,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin._jit import compiled
+from maxmargin._names import unknown
 from maxmargin.data.rows import Array
 
 
@@ -229,7 +230,7 @@ def get(measure: str | Measure, k: int = 0) -> Measure:
     """
     if isinstance(measure, str):
         if measure not in _BY_NAME:
-            raise ValueError(f"unknown measure {measure!r}; choose one of {', '.join(names())}")
+            raise unknown("measure", measure, names())
         measure = _BY_NAME[measure]()
     elif type(measure) not in _BY_NAME.values():
         kinds = f"a name ({', '.join(names())}) or an object of maxmargin.measures"

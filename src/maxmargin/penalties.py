@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin._names import unknown
 from maxmargin.vectors import dot, norm
 
 Array = np.ndarray[Any, Any]
@@ -78,7 +79,7 @@ def get(penalty: str | Penalty) -> Penalty:
     if isinstance(penalty, ALL):
         return penalty
     if not isinstance(penalty, str) or penalty not in _BY_NAME:
-        raise ValueError(f"unknown penalty {penalty!r}; choose one of {', '.join(names())}")
+        raise unknown("penalty", penalty, names())
     return _BY_NAME[penalty]()
 
 

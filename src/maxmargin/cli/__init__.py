@@ -15,8 +15,10 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from maxmargin import __version__
+from maxmargin._names import suggestion
 from maxmargin.cli._console import BAD_INPUT, BAD_USAGE, BROKEN_PIPE, INTERRUPTED, UsageError, complain
 
 _COMMANDS = {
@@ -96,7 +98,7 @@ def _run(argv: list[str]) -> int:
     top.add_argument("command", choices=_COMMANDS, help=argparse.SUPPRESS)
     name = top.parse_args(argv[:1]).command
     command = importlib.import_module(f"maxmargin.cli.{name}")
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"maxmargin {name}",
         description=command.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -104,6 +106,14 @@ def _run(argv: list[str]) -> int:
     )
     command.add_arguments(parser)
     return command.run(parser.parse_intermixed_args(_with_long_weights(argv[1:])))
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says which option may have been meant by one that there is not."""
+
+    def error(self, message: str) -> NoReturn:
+        stranger = re.match(r"unrecognized arguments: (--[^\s=]+)", message)
+        super().error(message + (suggestion(stranger[1], self._option_string_actions) if stranger else ""))
 
 
 def _with_long_weights(argv: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from maxmargin._names import suggestion
 from maxmargin.cli import _options as options
 from maxmargin.cli._console import UsageError, label_value
 from maxmargin.cli._estimators import class_weight_of, run_parameters
@@ -79,7 +80,9 @@ def _kind(arguments: argparse.Namespace) -> str:
         what = f"{_OTHER_TYPES[arguments.type]} is not offered" if arguments.type in _OTHER_TYPES else "no such type"
         raise UsageError(f"-s {arguments.type}: {what}; with -t there are {', '.join(_TYPES)}")
     if arguments.solver not in kernel_solvers.names():
-        raise UsageError(f"unknown solver {arguments.solver!r}; with -t there are {', '.join(kernel_solvers.names())}")
+        able = kernel_solvers.names()
+        meant = suggestion(arguments.solver, able)
+        raise UsageError(f"unknown solver {arguments.solver!r}{meant}; with -t there are {', '.join(able)}")
     if arguments.class_weight and kind != "SVC":
         raise UsageError(f"a {kind} has no classes: leave out their weights")
     return kind

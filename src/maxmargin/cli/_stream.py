@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of streams, for ``train``."""
     stream = parser.add_argument_group(
         "data larger than memory",
-        "They are learnt from as they are read, in memory that does not grow with them. Their order should be random: "
-        "shuffle DATA if they are sorted by label.",
+        "They are learnt from as they are read, in memory that does not grow with them.\nTheir order should be "
+        "random: shuffle DATA if they are sorted by label.",
     )
     stream.add_argument("--stream", action="store_true", help="pass over DATA once, row by row, without a certificate")
     stream.add_argument(

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from maxmargin import losses, penalties, solvers
 from maxmargin._code_cache import working_time
+from maxmargin._names import suggestion
 from maxmargin.data.indices import check_same_base, index_base
 from maxmargin.data.sparse import check_sparse
 from maxmargin.losses import Loss
@@ -90,7 +91,7 @@ def check_numbers(estimator: Any, *others: str) -> None:
 
 
 def classifier_loss(loss: str | Loss, penalty: str = "l2", free_intercept: bool = False) -> Loss:
-    """The loss object; the error lists the losses of classifiers, each with the solvers that take it."""
+    """The loss object; the error lists the losses of classifiers that a solver takes with this penalty."""
     penalties.get(penalty)
     if isinstance(loss, str) and loss not in losses.names():
         raise ValueError(f"unknown loss {loss!r}{losses.suggestion(loss)}; {_choices(penalty)}")
@@ -121,8 +122,7 @@ def regressor_loss(loss: str | Loss, epsilon: float) -> Loss:
 
 def _choices(penalty: str) -> str:
     takers = {losses.name_of_type(tag): solvers.supporting(tag(), penalty) for tag in losses.MARGIN_LOSSES}
-    listed = ", ".join(f"{loss} (solver {' or '.join(names)})" for loss, names in takers.items() if names)
-    return f"a classifier{_with_penalty(penalty)} takes {listed}"
+    return f"a classifier{_with_penalty(penalty)} takes {', '.join(loss for loss, names in takers.items() if names)}"
 
 
 def _with_penalty(penalty: str | penalties.Penalty) -> str:
@@ -140,7 +140,8 @@ def solver_for(
     is_known = isinstance(solver, str) and solver in solvers.names()
     if not is_known or not solvers.takes(solver, loss, penalty, free_intercept=free_intercept):
         able = solvers.supporting(loss, penalty, free_intercept=free_intercept)
-        what = f"solver {solver!r} does not take loss" if is_known else f"unknown solver {solver!r}; for loss"
+        meant = suggestion(solver, able)
+        what = f"solver {solver!r} does not take loss" if is_known else f"unknown solver {solver!r}{meant}; for loss"
         kind = _with_penalty(penalty)
         kind += " and an intercept without penalty" if free_intercept else ""
         raise ValueError(f"{what} {losses.name_of(loss)!r}{kind}: choose one of auto, {', '.join(able)}")

@@ -19,11 +19,11 @@ Most losses here have a piecewise quadratic conjugate; `dual_form` gives its coe
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 import numpy as np
 
+from maxmargin import _names
 from maxmargin.losses import functions
 from maxmargin.losses.epsilon_insensitive import EpsilonInsensitive
 from maxmargin.losses.functions import (
@@ -144,7 +144,7 @@ def get(loss: str | Loss) -> Loss:
     """
     if isinstance(loss, str):
         if loss not in _BY_NAME:
-            raise ValueError(f"unknown loss {loss!r}{suggestion(loss)}; choose one of {', '.join(names())}")
+            raise _names.unknown("loss", loss, names(), _NAMES_ELSEWHERE)
         return _BY_NAME[loss]()
     if type(loss) not in ALL:
         raise ValueError(f"loss must be a name ({', '.join(names())}) or an object of maxmargin.losses, got {loss!r}")
@@ -162,9 +162,7 @@ def suggestion(name: str) -> str:
     >>> suggestion("log_loss")
     ' (did you mean "logistic"?)'
     """
-    close = difflib.get_close_matches(name.lower().replace("-", "_"), names(), 1, 0.8)
-    meant = _NAMES_ELSEWHERE.get(name, close[0] if close else None)
-    return "" if meant is None else f' (did you mean "{meant}"?)'
+    return _names.suggestion(name, names(), _NAMES_ELSEWHERE)
 
 
 def is_margin_loss(loss: Loss) -> bool:

@@ -11,6 +11,8 @@ import importlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from maxmargin._names import unknown
+
 if TYPE_CHECKING:
     from maxmargin.losses import Loss
     from maxmargin.penalties import Penalty
@@ -104,7 +106,7 @@ def get(solver: str | Solver) -> Solver:
         base, options = _PUBLISHED[solver]
         return replace(get(base), **options)
     if solver not in _LINEAR and solver not in _ALL_CLASSES:
-        raise ValueError(f"unknown solver {solver!r}; choose one of auto, {', '.join(names())}")
+        raise unknown("solver", solver, ["auto", *names()])
     return _default(solver)  # type: ignore[arg-type]
 
 

@@ -44,6 +44,7 @@ import numpy as np
 
 from maxmargin import kernels
 from maxmargin._jit import compiled
+from maxmargin._names import unknown
 from maxmargin._random import new_rng, shuffle
 from maxmargin.data.rows import Array, n_stored, prefetch_row
 from maxmargin.kernels import (
@@ -138,7 +139,7 @@ class BudgetSGD(Solver):
         if isinstance(self.maintenance, str):
             object.__setattr__(self, "maintenance", self.maintenance.replace("-", "_"))  # the older spelling
         if self.maintenance not in NAMES:
-            raise ValueError(f"unknown maintenance {self.maintenance!r}; choose one of {', '.join(NAMES)}")
+            raise unknown("maintenance", self.maintenance, NAMES)
         if self.maintenance in MERGING and not isinstance(self.kernel, RBF):
             raise ValueError(
                 f"maintenance {self.maintenance!r} merges support vectors, which needs the rbf kernel; "

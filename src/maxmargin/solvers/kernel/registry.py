@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from maxmargin._names import unknown
+
 if TYPE_CHECKING:
     from maxmargin.solvers.base import Solver
 
@@ -44,6 +46,6 @@ def get(solver: str | Solver) -> Solver:
     if not isinstance(solver, str):
         return solver
     if solver not in _SOLVERS | _ALL_CLASSES:
-        raise ValueError(f"unknown kernel solver {solver!r}; choose one of {', '.join(names())}")
+        raise unknown("kernel solver", solver, names())
     module, name = (_SOLVERS | _ALL_CLASSES)[solver]
     return getattr(importlib.import_module(f"maxmargin.solvers.kernel.{module}"), name)()
