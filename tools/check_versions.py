@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-TURN = 4  # test files that are run together
 NO_TESTS = 5  # pytest's code where none is of the kind that is asked for
 
 
@@ -131,24 +130,25 @@ class Record:
         passed = {line.partition(" ")[2] for line in lines if line.startswith(self.sources)}
         return [file for file in files if file not in passed]
 
-    def passed(self, files: Sequence[str]) -> None:
+    def passed(self, file: str) -> None:
         with self.file.open("a") as record:
-            record.writelines(f"{self.sources} {file}\n" for file in files)
+            record.write(f"{self.sources} {file}\n")
 
 
-def run(name: str, python: Path, files: Sequence[str], n_jobs: int, log: Path) -> bool:
+def run(name: str, python: Path, place: str, n_jobs: int, log: Path) -> bool:
     """Whether the tests passed. Compiled code is kept apart: the user's own cache holds few versions."""
     check = CHECKS[name]
     settings = dict(setting.split("=", 1) for setting in check.environment)
     environment = os.environ | settings | {"XDG_CACHE_HOME": str(python.parents[1] / "cache")}
     jobs = ["-n", str(n_jobs)] if n_jobs > 1 else []
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *jobs, *check.options, *files]
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=False, text=True, stdout=subprocess.PIPE)
-    with log.open("a") as file:
-        file.write(done.stdout)
-    lines = done.stdout.splitlines()
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *jobs, *check.options, place]
+    with log.open("a+") as file:
+        begin = file.seek(0, os.SEEK_END)
+        done = subprocess.run(command, cwd=ROOT, env=environment, check=False, stdout=file)
+        file.seek(begin)
+        lines = file.read().splitlines()
     failures = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
-    print(*failures, f"{name}: {lines[-1] if lines else 'nothing was said'}  ({files[0]} ...)", sep="\n", flush=True)
+    print(*failures, f"{name}: {place}: {lines[-1] if lines else 'nothing was said'}", sep="\n", flush=True)
     return done.returncode in (0, NO_TESTS)
 
 
@@ -159,16 +159,16 @@ def try_one(name: str, arguments: argparse.Namespace, deadline: float) -> str:
         return f"NOT RUN: no Python {CHECKS[name].python}"
     record, log = Record(arguments.folder / f"{name}.passed"), arguments.folder / f"{name}.log"
     files = test_files(arguments.tests)
-    left, n_failed = record.left_of(files), 0
+    left, failed = record.left_of(files), []
     while left and time.monotonic() < deadline:
-        turn, left = left[:TURN], left[TURN:]
-        if run(name, python, turn, arguments.jobs, log):
-            record.passed(turn)
+        place, *left = left
+        if run(name, python, place, arguments.jobs, log):
+            record.passed(place)
         else:
-            n_failed += 1
+            failed.append(place)
     seconds = f"{time.monotonic() - start:.0f} s"
-    if n_failed:
-        return f"FAILED in {n_failed} turns of {TURN} files, {seconds}, see {log}"
+    if failed:
+        return f"FAILED: {', '.join(failed)}; {len(left)} of {len(files)} files are left, {seconds}, see {log}"
     if left:
         return f"UNFINISHED: {len(left)} of {len(files)} files are left, {seconds}; call again to go on"
     return f"passed, {len(files)} files, {seconds}"
@@ -180,7 +180,7 @@ def main() -> int:
     parser.add_argument("checks", nargs="*", metavar="CHECK", help="default: all")
     parser.add_argument("--list", action="store_true", help="names of the checks")
     parser.add_argument("--jobs", type=int, default=2, help="processes of each run (default: 2)")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no turn after as many")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no file after as many")
     parser.add_argument("--tests", nargs="+", default=[], metavar="PATH", help="only these files or folders")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "maxmargin-versions")
     arguments = parser.parse_args()
