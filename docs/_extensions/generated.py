@@ -181,31 +181,28 @@ class KernelTable(_FromReport):
         return lines + _table(" ".join(["20"] * len(header)), header, rows)
 
 
-class DiskTables(_FromReport):
-    """``.. disk-tables:: FILE.json``: what `benchmarks/scale_disk.py` has measured of stores."""
+class ScaleTables(_FromReport):
+    """``.. scale-tables:: FILE.json PART ...``: what ``benchmarks scale`` has measured, in part."""
+
+    optional_arguments = 9
 
     def text(self) -> list[str]:
-        from benchmarks.scale_disk import table
+        from benchmarks.scale import table
 
-        report = self.report()
+        report, parts = self.report(), self.arguments[1:]
+        dates = " and ".join(sorted({report["parts"][part]["date"] for part in parts if part in report["parts"]}))
         machine = report["machine"]
-        lines = [
-            f"{report['date']}, {machine['processor']}, {machine['cores']} cores, {report['threads']} threads.",
-            "",
-        ]
-        header: list[str] = []
+        lines = [f"{dates}, {machine['processor']}, {machine['cores']} cores, {report['threads']} threads.", ""]
+        words: list[str] = []
         rows: list[list[str]] = []
-        for line in [*table(report).splitlines(), ""]:
-            cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if not line.startswith("|"):
-                lines += _table(" ".join(["20"] * len(header)), header, rows) if header else []
-                lines += [line, ""]
-                header, rows = [], []
-            elif not header:
-                header = cells
-            elif not line.startswith("|---"):
-                rows.append(cells)
-        return lines
+        for line in [*table(report, tuple(parts)).splitlines(), ""]:
+            if line.startswith("|"):
+                lines, words = [*lines, *as_rst("\n".join(words)), ""] if words else lines, []
+                rows += [] if line.startswith("|---") else [[cell.strip() for cell in line.strip("|").split("|")]]
+                continue
+            lines += _table(" ".join(["20"] * len(rows[0])), rows[0], rows[1:]) if rows else []
+            rows, words = [], [*words, line]
+        return [*lines, *as_rst("\n".join(words))]
 
 
 class ClaimsTables(_FromReport):
@@ -296,7 +293,7 @@ def setup(app):
     app.add_directive("solver-table", SolverTable)
     app.add_directive("benchmark-table", BenchmarkTable)
     app.add_directive("kernel-table", KernelTable)
-    app.add_directive("disk-tables", DiskTables)
+    app.add_directive("scale-tables", ScaleTables)
     app.add_directive("claims-tables", ClaimsTables)
     app.add_directive("markdown-file", MarkdownFile)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

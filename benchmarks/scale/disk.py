@@ -1,23 +1,20 @@
 """Stores on disk beside memory: time of fits, coordinate descent by blocks, a cold disk, the budget, packing.
 
-    python -m benchmarks.scale_disk passes blocks cold pack     # or one of them, or: budget
-
-Data are generated, into a temporary folder, which should be on a real disk (``TMPDIR``): a gigabyte of it. Fits in
-memory and from stores take turns, and have the same goal; the passes that each took are in the record. The page cache
-is dropped where that is allowed (as root); if not, what needs it is left out.
+Fits in memory and from stores take turns, and have the same goal; the passes that each took are in the record. The page
+cache is dropped where that is allowed (as root); if not, what needs it is left out.
 """
 
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,43 +22,12 @@ from maxmargin import Problem, load_svmlight, open_store, pack, save_svmlight, s
 from maxmargin.data.generators import make_dense, make_text
 from maxmargin.parallel import effective_n_jobs
 
+from .. import datasets
+
 _METHODS = (("ocas", "hinge"), ("tron", "squared_hinge"), ("augmented_lagrangian", "hinge"))
 _DROP = Path("/proc/sys/vm/drop_caches")
 _MB = 1e6
-
-
-class Sizes(NamedTuple):
-    """How much data."""
-
-    text: int  # rows of 50,000 features, 75 words each
-    dense: int  # rows of 54 features
-    budget: int  # rows of 54 features, ten times the memory they are trained with
-    packed: int  # rows of text that are packed
-    large: int  # rows of 54 features that are trained with 4 GB; 0: none
-    repeat: int
-
-
-_QUICK = Sizes(text=100_000, dense=500_000, budget=2_000_000, packed=100_000, large=0, repeat=1)
-_FULL = Sizes(text=1_000_000, dense=5_000_000, budget=20_000_000, packed=500_000, large=50_000_000, repeat=3)
-
-
-def measure(*, quick: bool = False, sizes: Sizes | None = None, only: tuple[str, ...] = ()) -> dict[str, Any]:
-    """All figures; `only` names some of the parts."""
-    sizes = sizes or (_QUICK if quick else _FULL)
-    parts: dict[str, Callable[[Path, Sizes], Any]] = {
-        "passes": _measure_passes,
-        "blocks": _measure_blocks,
-        "cold": _measure_cold,
-        "budget": _measure_budget,
-        "pack": _measure_pack,
-        "large": _measure_large,
-    }
-    report: dict[str, Any] = {"sizes": sizes._asdict(), "threads": effective_n_jobs(-1)}
-    for name in only or parts:
-        with tempfile.TemporaryDirectory(prefix="maxmargin-scale-") as folder:
-            report[name] = parts[name](Path(folder), sizes)
-        print(f"{name}: {json.dumps(report[name])}", file=sys.stderr, flush=True)
-    return report
+_LARGE = 4 << 30  # bytes of memory for large sets
 
 
 # ---------------------------------------------------------------- data
@@ -101,7 +67,7 @@ def _seconds(function: Callable[[], Any]) -> tuple[float, Any]:
 # ---------------------------------------------------------------- passes
 
 
-def _measure_passes(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
+def _measure_passes(folder: Path, sizes: Any) -> list[dict[str, Any]]:
     """Seconds of the same fit in memory, from a store within its budget, and from one with memory for a tenth."""
     records = []
     for name, make, n_rows in (("text", _text, sizes.text), ("dense", _dense, sizes.dense)):
@@ -129,7 +95,7 @@ def _measure_passes(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- coordinate descent by blocks
 
 
-def _measure_blocks(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
+def _measure_blocks(folder: Path, sizes: Any) -> list[dict[str, Any]]:
     """Seconds to 1e-3: in memory by dual_cd; from a store with memory for a half and an eighth of the rows."""
     X, y = _text(sizes.text)
     store = pack(X, folder / "text", y=y, block_size=max(1 << 20, 12 * X.nnz // 64))
@@ -164,7 +130,7 @@ def _drop_caches() -> bool:
     return True
 
 
-def _measure_cold(folder: Path, sizes: Sizes) -> dict[str, float] | None:
+def _measure_cold(folder: Path, sizes: Any) -> dict[str, float] | None:
     """MB/s of a pass from a disk whose files are not in memory, and of dd that reads the same files."""
     X, y = _dense(sizes.dense)
     store = pack(X, folder / "dense", y=y)
@@ -187,18 +153,21 @@ def _measure_cold(folder: Path, sizes: Sizes) -> dict[str, float] | None:
 # ---------------------------------------------------------------- the budget
 
 
-_FIT = """
-import json, resource, sys, time
-from maxmargin import LinearSVC, open_store
+_FIT = r"""
+import json, re, sys, time
+from pathlib import Path
 import maxmargin.models.codec, sklearn.linear_model
 path, memory, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
-model = LinearSVC(n_jobs=-1, **options)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+model = getattr(maxmargin, options.pop("estimator", "LinearSVC"))(n_jobs=-1, **options)
+def peak_memory():  # of this process alone: that of `resource` begins with its parent's
+    return 1024 * int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1])
+
+before = peak_memory()
 began = time.perf_counter()
-model.fit(open_store(path, memory=memory))
+model.fit(maxmargin.open_store(path, memory=memory))
 seconds = time.perf_counter() - began
 certificates = model.certificate_ if isinstance(model.certificate_, list) else [model.certificate_]
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+peak = peak_memory()
 print(json.dumps({"seconds": seconds, "before": before, "peak": peak,
     "gap": max(c.relative_gap for c in certificates), "solver": model.solver_.name, "passes": model.n_iter_}))
 """
@@ -211,7 +180,7 @@ def _fit_alone(path: Path, memory: int, **options: Any) -> dict[str, Any]:
     return {"memory": memory, **json.loads(done.stdout)}
 
 
-def _measure_budget(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
+def _measure_budget(folder: Path, sizes: Any) -> list[dict[str, Any]]:
     """Fits of data of ten times the budget, to a certified 1e-3: time and the most memory that the process had."""
     records = []
     for n_classes, loss in ((2, "hinge"), (10, "squared_hinge")):
@@ -223,19 +192,30 @@ def _measure_budget(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
     return records
 
 
-def _measure_large(folder: Path, sizes: Sizes) -> list[dict[str, Any]]:
+def _measure_large(folder: Path, sizes: Any) -> list[dict[str, Any]]:
     """Fifty million rows with 4 GB."""
-    if not sizes.large:
-        return []
     store = pack(_dense_chunks(sizes.large, 2), folder / "large")
-    fits = [(loss, _fit_alone(store.path, 4 << 30, loss=loss, tol=1e-3)) for loss in ("hinge", "squared_hinge")]
-    return [{"rows": store.n_rows, "bytes": store.index.n_bytes, "loss": loss, **found} for loss, found in fits]
+    fits = [(loss, _fit_alone(store.path, _LARGE, loss=loss, tol=1e-3)) for loss in ("hinge", "squared_hinge")]
+    return [{"data": "generated", "bytes": store.index.n_bytes, "loss": loss, **found} for loss, found in fits]
+
+
+def _measure_flights(folder: Path, sizes: Any) -> list[dict[str, Any]]:
+    """Three million flights with 4 GB: which will be late, and by how many minutes."""
+    path = datasets.find("flights3m")
+    store = pack(path, folder / "flights", shuffle=True, dtype="float32", n_jobs=-1)
+    found = [(loss, _fit_alone(store.path, _LARGE, loss=loss, tol=1e-3)) for loss in ("hinge", "squared_hinge")]
+    with lzma.open(path.with_name("flights3m.delay.xz"), "rt") as file:
+        minutes = np.loadtxt(file)
+    delays = pack(load_svmlight(path, n_jobs=-1)[0], folder / "delays", y=minutes, shuffle=True, dtype="float32")
+    loss = "epsilon_insensitive"
+    found.append((loss, _fit_alone(delays.path, _LARGE, estimator="LinearSVR", loss=loss, epsilon=5.0, tol=1e-3)))
+    return [{"data": "flights3m", "bytes": store.index.n_bytes, "loss": loss, **fit} for loss, fit in found]
 
 
 # ---------------------------------------------------------------- packing
 
 
-def _measure_pack(folder: Path, sizes: Sizes) -> dict[str, float]:
+def _measure_pack(folder: Path, sizes: Any) -> dict[str, float]:
     """MB/s of svmlight text that is packed, and seconds of parsing it beside those of reading the store."""
     X, y = _text(sizes.packed)
     text = folder / "text.svm"
@@ -253,44 +233,55 @@ def _measure_pack(folder: Path, sizes: Sizes) -> dict[str, float]:
 # ---------------------------------------------------------------- tables
 
 
-def table(report: dict[str, Any]) -> str:
-    """The figures, in Markdown."""
-    lines = []
-    if "passes" in report:
-        lines += ["| data | rows | solver | in memory, s | store within its budget | overflow in the page cache |"]
-        lines += ["|---|---:|---|---:|---:|---:|"]
-        for r in report["passes"]:
-            ratios = [f"{r[where] / r['memory']:.2f}x" for where in ("within", "overflow")]
-            lines.append(f"| {r['data']} | {r['rows']:,} | {r['solver']} | {r['memory']:.2f} | {' | '.join(ratios)} |")
-    if "blocks" in report:
-        lines += ["", "| loss | dual_cd in memory, s | block_cd, half | eighth | passes solver, half | eighth |"]
-        lines += ["|---|---:|---:|---:|---:|---:|"]
-        for r in report["blocks"]:
-            other = "ocas" if r["loss"] == "hinge" else "tron"
-            names = [f"{solver}_{share}" for solver in ("block_cd", other) for share in (2, 8)]
-            ratios = [f"{r[name] / r['memory']:.1f}x" for name in names]
-            lines.append(f"| {r['loss']} | {r['memory']:.2f} | {' | '.join(ratios)} |")
-    if report.get("cold"):
-        c = report["cold"]
-        lines += ["", f"Cold disk: {c['pass']:.0f} MB/s in a pass, {c['dd']:.0f} by dd: {c['pass'] / c['dd']:.0%}."]
-    for name in ("budget", "large"):
-        if report.get(name):
-            lines += ["", "| data | classes | loss | budget | solver | gap | seconds | peak memory above the budget |"]
-            lines += ["|---:|---:|---|---:|---|---:|---:|---:|"]
-            for r in report[name]:
-                sizes = (
-                    f"{r['bytes'] / _MB:,.0f} MB | {r.get('classes', 2)} | {r['loss']} | {r['memory'] / _MB:,.0f} MB"
-                )
-                over = f"{(r['peak'] - r['memory']) / _MB:.0f} MB ({r['before'] / _MB:.0f} MB before the fit)"
-                lines.append(f"| {sizes} | {r['solver']} | {r['gap']:.1e} | {r['seconds']:.1f} | {over} |")
-    if "pack" in report:
-        p = report["pack"]
-        lines += [
-            "",
-            f"pack: {p['pack']:.0f} MB/s of text; a store is read {p['parsing'] / p['reading']:.1f}x as fast.",
-        ]
-    return "\n".join(lines)
+def _lines_of_passes(records: list[dict[str, Any]]) -> list[str]:
+    lines = ["| data | rows | solver | in memory, s | store within its budget | overflow in the page cache |"]
+    lines += ["|---|---:|---|---:|---:|---:|"]
+    for r in records:
+        ratios = [f"{r[where] / r['memory']:.2f}x" for where in ("within", "overflow")]
+        lines.append(f"| {r['data']} | {r['rows']:,} | {r['solver']} | {r['memory']:.2f} | {' | '.join(ratios)} |")
+    return lines
 
 
-if __name__ == "__main__":  # some parts alone: python -m benchmarks.scale_disk passes blocks
-    print(table(measure(quick=True, only=tuple(sys.argv[1:]))))
+def _lines_of_blocks(records: list[dict[str, Any]]) -> list[str]:
+    lines = ["| loss | dual_cd in memory, s | block_cd, half | eighth | passes solver, half | eighth |"]
+    lines += ["|---|---:|---:|---:|---:|---:|"]
+    for r in records:
+        other = "ocas" if r["loss"] == "hinge" else "tron"
+        names = [f"{solver}_{share}" for solver in ("block_cd", other) for share in (2, 8)]
+        ratios = [f"{r[name] / r['memory']:.1f}x" for name in names]
+        lines.append(f"| {r['loss']} | {r['memory']:.2f} | {' | '.join(ratios)} |")
+    return lines
+
+
+def _lines_of_cold(rates: dict[str, float] | None) -> list[str]:
+    if not rates:
+        return ["Cold disk: not measured."]
+    share = rates["pass"] / rates["dd"]
+    return [f"Cold disk: {rates['pass']:.0f} MB/s in a pass, {rates['dd']:.0f} by dd: {share:.0%}."]
+
+
+def _lines_of_fits(records: list[dict[str, Any]]) -> list[str]:
+    lines = ["| data | classes | loss | budget | solver | gap | seconds | peak memory above the budget |"]
+    lines += ["|---|---:|---|---:|---|---:|---:|---:|"]
+    for r in records:
+        what = f"{r.get('data', 'generated')}, {r['bytes'] / _MB:,.0f} MB | {r.get('classes', 2)} | {r['loss']}"
+        over = f"{(r['peak'] - r['memory']) / _MB:,.0f} MB ({r['before'] / _MB:.0f} MB before the fit)"
+        found = f"{r['solver']} | {r['gap']:.1e} | {r['seconds']:.1f} | {over}"
+        lines.append(f"| {what} | {r['memory'] / _MB:,.0f} MB | {found} |")
+    return lines
+
+
+def _lines_of_pack(rates: dict[str, float]) -> list[str]:
+    times = rates["parsing"] / rates["reading"]
+    return [f"pack: {rates['pack']:.0f} MB/s of text; a store is read {times:.1f}x as fast as text is parsed."]
+
+
+PARTS = {  # what measures them, and what shows them
+    "passes": (_measure_passes, _lines_of_passes),
+    "blocks": (_measure_blocks, _lines_of_blocks),
+    "cold": (_measure_cold, _lines_of_cold),
+    "pack": (_measure_pack, _lines_of_pack),
+    "budget": (_measure_budget, _lines_of_fits),
+    "large": (_measure_large, _lines_of_fits),
+    "flights": (_measure_flights, _lines_of_fits),
+}
