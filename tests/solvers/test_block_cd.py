@@ -9,6 +9,7 @@ import samples
 
 import maxmargin
 from maxmargin import LinearSVC, Problem, solve
+from maxmargin.data.generators import make_text
 from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import as_rows
 from maxmargin.data.source import Paused, pausing
@@ -81,6 +82,29 @@ def test_with_little_memory_it_loads_what_is_active_and_finds_the_same_optimum(t
         assert source.memory.pages.n_kept <= max(memory, 1000)
         read.append(source.memory.packed.n_read)
     assert read[0] > read[1] > read[2]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_with_little_memory_it_takes_few_more_passes_than_with_all_rows(tmp_path, loss):
+    """With one block at a time, blocks agree on the intercept so slowly that it took fifty times the passes."""
+    X, y = make_text(2000, 1000, random_state=0)
+    store = maxmargin.pack(X, tmp_path / "s", y=y, block_size=200_000)
+    store = maxmargin.open_store(store.path, memory=store.index.n_bytes // 8)
+    assert store.n_blocks >= 8
+    whole = solve(Problem(X, y, 1.0, loss, bias=1.0), "dual_cd", tol=1e-3)
+    found = solve(Problem(store.source(1.0), y, 1.0, loss), "block_cd", tol=1e-3)
+    assert found.passes <= 2.5 * whole.passes
+
+
+def test_a_run_goes_on_from_its_checkpoint_with_other_memory(tmp_path):
+    X, y = make_text(300, 200, random_state=0)
+    path = maxmargin.pack(X, tmp_path / "s", y=y, block_size=20_000).path
+    runs = []
+    for memory, options in ((20_000, {"max_iter": 3}), (100_000, {})):
+        problem = Problem(maxmargin.open_store(path, memory=memory).source(1.0), y, 1.0, "hinge")
+        runs.append(solve(problem, "block_cd", tol=1e-6, checkpoint=tmp_path / "state", **options))
+    assert runs[0].stop_reason == "max_iter"
+    assert runs[1].certificate.relative_gap <= 1e-6
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):

@@ -137,6 +137,11 @@ class Source:
         return first, first + sizes[partition][0]
 
     @property
+    def row_bytes(self) -> float:
+        """Bytes of a row in memory, about, with its number."""
+        return 8.0 + 12.0 * self.n_stored / max(1, self.n_rows)
+
+    @property
     def room(self) -> float:
         """Bytes of rows that `some_rows` may hold in memory."""
         return float(np.inf)

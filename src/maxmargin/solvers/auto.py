@@ -107,7 +107,7 @@ def _order_of_passes(problem: Problem) -> list[str]:
 
 def _has_room_for_blocks(source: Any) -> bool:
     """Whether enough sparse rows fit into memory at a time for coordinate descent by blocks to beat OCAS."""
-    return not source.is_dense and source.room >= _ROOM * (12.0 * source.n_stored + 8.0 * source.n_rows)
+    return not source.is_dense and source.room >= _ROOM * source.n_rows * source.row_bytes
 
 
 def _order(problem: Problem) -> list[str]:

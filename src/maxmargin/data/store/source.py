@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _VECTORS = 8  # of float64 that a solver has for each row, about
 _OWN_VECTORS = 5  # of them, those that runs over the same rows do not share
 _MOST_CUT = 4096  # partitions whose spans are known: some tens of kilobytes each
-_LABEL_PARTITIONS = 64  # that are worked on at a time when rows are not looked at
+_LABEL_ROWS = 1 << 20  # of partitions that are worked on at a time when rows are not looked at: 8 MB of a vector
 
 
 class Memory:
@@ -123,8 +123,8 @@ class StoreSource(Source):
 
     @property
     def accesses(self) -> tuple[str, ...]:
-        """Ways in which solvers can get at the rows; see `Solver.access`."""
-        return ("passes", "blocks")
+        """Ways in which solvers can get at the rows; see `Solver.access`. In lock step passes serve all, blocks one."""
+        return ("passes", "blocks") if self.lock_step is None else ("passes",)
 
     def block(self, partition: int) -> tuple[int, int, Rows]:
         """The first row of a block, the one behind its last, and its rows, read from the disk."""
@@ -138,6 +138,11 @@ class StoreSource(Source):
     def borders(self, partition: int) -> tuple[int, int]:
         """The first row of a block, and the one behind its last."""
         return self.store.first_rows[partition], self.store.first_rows[partition + 1]
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row in memory, about, with its number."""
+        return 8.0 + self.store.index.n_bytes / max(1, self.n_rows)
 
     @property
     def room(self) -> float:
@@ -219,10 +224,10 @@ class StoreSource(Source):
 
     def _bundles(self, n_groups: Sequence[int], looks_at_rows: bool) -> Iterable[range]:
         """As few partitions at a time as give every thread something to do: each group's sums take memory."""
-        begin, n = 0, 0
+        begin, n, first_rows = 0, 0, self.store.first_rows
         for k, more in enumerate(n_groups):
-            n += more if looks_at_rows else 0
-            if n >= self.n_jobs or k + 1 - begin == _LABEL_PARTITIONS:
+            n += more
+            if n >= self.n_jobs if looks_at_rows else first_rows[k + 1] - first_rows[begin] >= _LABEL_ROWS:
                 yield range(begin, k + 1)
                 begin, n = k + 1, 0
         yield range(begin, len(n_groups))
