@@ -6,7 +6,7 @@ import samples
 
 from maxmargin import Problem, losses, solve
 from maxmargin.solvers.base import Goal
-from maxmargin.solvers.newton import augmented_rows
+from maxmargin.solvers.newton import augmented_lagrangian, augmented_rows
 from maxmargin.solvers.newton.augmented_lagrangian import AugmentedLagrangian, _Line
 
 QUADRATIC = [name for name in losses.names() if name != "logistic"]
@@ -125,3 +125,12 @@ def test_too_many_features_are_refused():
     wide = samples.csr(np.eye(2, 20_000))
     with pytest.raises(ValueError, match=r"at most 10000 features, got 20000.*use dual_cd"):
         solve(Problem(wide, [1, -1], 1.0, "hinge"), "augmented_lagrangian")
+
+
+def test_of_many_rows_few_are_kept_apart_for_a_line_search(monkeypatch):
+    X, y = samples.sample("hinge", n_rows=400, n_features=6)
+    expected = solve(Problem(X, y, 50.0, "hinge"), "augmented_lagrangian", tol=1e-8)
+    monkeypatch.setattr(augmented_lagrangian, "_MANY", 100)
+    found = solve(Problem(X, y, 50.0, "hinge"), "augmented_lagrangian", tol=1e-8)
+    assert found.certificate.relative_gap <= 1e-8
+    np.testing.assert_allclose(found.w, expected.w, rtol=1e-3, atol=1e-6)

@@ -173,6 +173,10 @@ class Questions:
         """First and second derivative of sum_i C_i phi(t_i) by the step, at outputs z + step dz."""
         return self.over_labels(_slope, shared=[step], reads=[z, dz]).total
 
+    def moved(self, z: RowVector, dz: RowVector, step: float) -> RowVector:
+        """The outputs z + step dz, made as vectors are that may find no room in memory."""
+        return self.over_labels(_write_moved, shared=[step], reads=[z, dz], writes=[np.float64]).vectors[0]
+
     def risk_between(self, z: RowVector, z_t: RowVector, k: float) -> tuple[RowVector, float]:
         """The outputs z + k (z_t - z), and the risk there."""
         return self.risk.between(self, z, z_t, k)
@@ -270,6 +274,12 @@ def write_curvatures(labels, z, D):
         total += D[i]
         n_curved += D[i] != 0.0
     return total, n_curved
+
+
+@compiled_lean
+def _write_moved(labels, step, z, dz, out):
+    for i in range(len(z)):
+        out[i] = z[i] + step * dz[i]
 
 
 @compiled_lean

@@ -2,7 +2,8 @@
 
 In memory, several at a time, each on a thread. Elsewhere one after the other, each with all threads; but over rows that
 have to be read again at each pass in lock step, so that one pass over them serves all (`maxmargin.data.lock_step`). The
-results have the same bits in any case.
+results of a solver have the same bits in any case. In lock step "auto" takes solvers that make passes, also where it
+begins with "block_cd" for a single problem: what that loads serves no other.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from maxmargin.data.lock_step import LockStep
 from maxmargin.parallel import map_ordered
 from maxmargin.problem import Problem
 from maxmargin.solvers import registry
-from maxmargin.solvers.auto import plan
 from maxmargin.solvers.base import Solver
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Schedule:
         if "rows" not in any_of_them.accesses:
             self.at_once = 1
             source = any_of_them.source.with_jobs(n_jobs)
-            if n > 1 and hasattr(source, "in_step") and _access(solver, any_of_them) == "passes":
+            if n > 1 and hasattr(source, "in_step") and _makes_passes(solver):
                 self.at_once, self._source = source.runs_at_once(n), source
 
     def map(self, function: Callable[[int, Problem], T]) -> list[T]:
@@ -62,8 +62,8 @@ class Schedule:
         return together.map(lambda k: function(k, self.problems[k].with_source(source)), len(self.problems))
 
 
-def _access(solver: Any, problem: Problem) -> str:
-    """How the solver gets at the rows."""
+def _makes_passes(solver: Any) -> bool:
+    """Whether a solver gets at the rows by passes alone, or can be one that does."""
     if isinstance(solver, str):
-        return plan(problem)[0].access if solver == "auto" else registry.get(solver).access
-    return solver.access
+        return solver == "auto" or registry.get(solver).access == "passes"
+    return bool(solver.access == "passes")

@@ -56,6 +56,7 @@ _MOST_STEPS = 30  # of a search: what it has not found by then, rounding errors 
 _DONE = 0.5  # share of the gap that |w - v|^2 / 2 may have when a search ends
 _OF_WIDTH = 0.05  # relative gap after a search, for a window of width one; it falls with the square of the width
 _LARGEST = 1e9  # s, beside what it begins with
+_MANY, _FEW = 1 << 22, 0.125  # of more rows than these only a few are kept apart for a line search: memory is dear
 
 
 class Search(NamedTuple):
@@ -130,7 +131,7 @@ class AugmentedLagrangian(Solver):
         dw = newton_step(_curvature(problem, search.s) * state.matrix.gram, np.ones(len(w)), v - w)
         dz = problem.outputs(dw)
         step = best_step(_Line(problem, state, dw, dz).slope, dot(w, dw) - dot(v, dw))
-        state = state._replace(w=w + step * dw, z=state.z + step * dz, steps=state.steps + 1)
+        state = state._replace(w=w + step * dw, z=problem.moved(state.z, dz, step), steps=state.steps + 1)
         state = state._replace(search=search._replace(steps=search.steps + 1), visits=state.visits + problem.n_weighted)
         state = _respond(problem, state)
         if _is_done(state, goal):
@@ -207,11 +208,16 @@ def _respond(problem: Problem, state: AugmentedLagrangianState) -> AugmentedLagr
     risk, slacks, n_changed, n_turned, n_free = done.total
     v = state.v + problem.combine(by) if n_changed else state.v
     change = Change(turned, n_turned, n_free)
-    matrix = changed(problem, state.matrix, change, lambda: np.where(is_free, problem.cost, 0.0))
+    matrix = changed(problem, state.matrix, change, lambda: _weights(problem, is_free))
     apart, primal = state.w - v, 0.5 * dot(state.w, state.w) + risk
     gap = slacks + 0.5 * dot(apart, apart)
     state = state._replace(alpha=alpha, v=v, matrix=matrix, is_free=is_free, primal=primal, gap=gap)
     return state._replace(free=n_free, visits=state.visits + n_changed)
+
+
+def _weights(problem: Problem, is_free: RowVector) -> RowVector:
+    """Those of (2)."""
+    return problem.over_labels(each_row.write_weights, reads=[is_free], writes=[np.float64]).vectors[0]
 
 
 # ---------------------------------------------------------------- along a step
@@ -229,10 +235,11 @@ class _Line:
         self.rows: tuple[RowVector, ...] = (state.z, dz, state.search.centre)
         self.at_zero, self.dd = dot(state.w, dw), dot(dw, dw)
         self.left: Any = None  # labels of the rows to look at, where these are not all
+        self.most = 1.0 if problem.n_rows <= _MANY else _FEW  # share of the rows that may be kept apart
 
     def slope(self, step: float) -> tuple[float, float]:
         """First and second derivative. After a step below 1, all must be so."""
-        if step < 1.0 and self.left is None:
+        if step < 1.0 and self.left is None and self.most:
             self._leave_out()
         if self.left is None:
             first, second = self.problem.over_labels(each_row.slope, shared=[self.s, step], reads=self.rows).total
@@ -241,7 +248,10 @@ class _Line:
         return self.at_zero + step * self.dd - first, self.dd + self.curvature * second
 
     def _leave_out(self) -> None:
-        parts = self.problem.over_labels(each_row.undecided, shared=[self.s], reads=self.rows).results
+        found = self.problem.over_labels(each_row.undecided, shared=[self.s, self.most], reads=self.rows).results
+        parts, self.most = [part for part in found if part is not None], 0.0
+        if len(parts) < len(found):
+            return
         y, cost, *rows = (np.concatenate(pieces) for pieces in zip(*(kept for kept, _ in parts)))
         self.left, self.rows = Labels(y, cost, self.problem.loss), tuple(rows)
         self.at_zero -= sum(constant for _, constant in parts)

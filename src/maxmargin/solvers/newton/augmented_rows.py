@@ -59,6 +59,14 @@ def respond(labels, s, z, centre, before, was_free, alpha, by, is_free, turned):
     return risk, slacks, n_changed, n_turned, n_free
 
 
+@compiled_lean
+def write_weights(labels, is_free, D):
+    """The weights of rows in (2)."""
+    _, cost, _ = labels
+    for i in range(len(D)):
+        D[i] = cost[i] if is_free[i] else 0.0
+
+
 # ---------------------------------------------------------------- along a step
 
 
@@ -78,10 +86,17 @@ def slope(labels, s, step, z, dz, centre):
     return first, second
 
 
-def undecided(labels: Labels, s: float, z: Array, dz: Array, centre: Array) -> tuple[list[Array], float]:
-    """What is known of the rows that must be looked at, and what the others add to the slope."""
+def undecided(
+    labels: Labels, s: float, most: float, z: Array, dz: Array, centre: Array
+) -> tuple[list[Array], float] | None:
+    """What is known of the rows that must be looked at, and what the others add to the slope; None if it is much.
+
+    That is more than a share `most` of the rows.
+    """
     which = np.empty(len(z), np.int64)
     n, constant = _leave_out(labels, s, z, dz, centre, which)
+    if n > most * len(z):
+        return None
     return [vector[which[:n]] for vector in (labels.y, labels.cost, z, dz, centre)], constant
 
 

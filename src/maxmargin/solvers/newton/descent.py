@@ -78,7 +78,7 @@ def gap_at(problem: Problem, here: Evaluation) -> float:
 
 def least_along(problem: Problem, here: Evaluation, there: Evaluation, s: Array) -> float:
     """The step along s for which P is least: its outputs are known at w and at w + s, and no row is looked at."""
-    n, dz = problem.n_penalized, there.outputs - here.outputs
+    n, dz = problem.n_penalized, problem.moved(there.outputs, here.outputs, -1.0)
     ws, ss = dot(here.w[:n], s[:n]), dot(s[:n], s[:n])
 
     def slope(step: float) -> tuple[float, float]:
