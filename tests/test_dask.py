@@ -264,6 +264,10 @@ def test_labels_and_large_vectors_travel_once(client, monkeypatch, recwarn):
         np.array([1.0, -1.0, 1.0]),
         np.array([0.5, 1.0]),
         np.array([-0.0, 1.0]),
+        np.array([0.0, -0.0]),
+        np.array([0.3, 0.0, -0.3]),
+        np.array([0.0, np.inf]),
+        np.array([True, False]),
         np.empty(0),
         np.arange(300.0),
     ],
@@ -273,7 +277,7 @@ def test_vectors_travel_without_loss(vector):
     y, cost = tasks.unpack_labels(None, packed, packed)
     assert y.dtype == vector.dtype
     assert y.tobytes() == cost.tobytes() == vector.tobytes()
-    y[:] = 2.0  # owned, and not the numbers that came
+    y[:] = 1.0  # owned, and not the numbers that came
 
 
 def test_mistakes_are_told(client):

@@ -61,6 +61,8 @@ STEPS = {  # where a worker dies: in which function, of what solver with which l
     "loading": ("load_partition", "ocas", "hinge", 1),
     "plane": ("add_rows", "ocas", "hinge", 12),
     "CG product": ("_add_hessian_product", Tron(method="trust_region"), "logistic", 12),
+    "outputs": ("_write_outputs", "ocas", "hinge", 12),
+    "certificate": ("risk_and_slack", "augmented_lagrangian", "hinge", 2),
 }
 
 
@@ -82,7 +84,9 @@ def assert_same(found, expected):
     assert found.passes == expected.passes
 
 
-@pytest.mark.parametrize("where", STEPS)
+@pytest.mark.parametrize(
+    "where", [*list(STEPS)[:3], *(pytest.param(where, marks=pytest.mark.slow) for where in list(STEPS)[3:])]
+)
 def test_a_worker_that_dies_costs_its_partitions_and_few_rounds(client, witness, where):
     expected, found, more = calm_and_violent(client, witness, where)
     assert witness.n_dead == 1
@@ -90,6 +94,33 @@ def test_a_worker_that_dies_costs_its_partitions_and_few_rounds(client, witness,
     loaded = more.pop("load_partition", 0)
     assert 1 <= loaded <= 2 * N_PARTITIONS
     assert more.total() <= FEW_ROUNDS * N_PARTITIONS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["plane", "CG product"])
+def test_every_worker_dies_once(client, witness, where):
+    client.wait_for_workers(2)
+    expected, found, more = calm_and_violent(client, witness, where, each=True)
+    assert witness.n_dead == 2
+    assert_same(found, expected)
+    assert more.total() <= 2 * FEW_ROUNDS * N_PARTITIONS
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_for_good(tmp_path):
+    witness = Witness(tmp_path)
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    )
+    with cluster, distributed.Client(cluster, set_as_default=False) as client:
+        for nanny in cluster.workers.values():
+            nanny.auto_restart = False
+        client.register_plugin(witness)
+        expected, found, more = calm_and_violent(client, witness, "plane")
+        assert witness.n_dead == 1
+        assert len(client.scheduler_info()["workers"]) == 1
+        assert_same(found, expected)
+        assert more.total() <= FEW_ROUNDS * N_PARTITIONS
 
 
 def test_a_worker_that_dies_while_the_driver_searches_a_line(client, tmp_path, monkeypatch):

@@ -133,7 +133,7 @@ class DaskSource(Source):
         filled = [k for k, part in enumerate(self.partitions) if part.n_rows]
         firsts = list(itertools.accumulate((part.n_rows for part in self.partitions), initial=0))
         spans = [slice(firsts[k], firsts[k + 1]) for k in filled]
-        reads_of = [[vector[span] for vector in reads] for span in spans]
+        reads_of = [[_travelling(vector[span]) for vector in reads] for span in spans]
         sums_of = [list(sums)] + [[_shape(kind) for kind in sums]] * (len(filled) - 1)
         answers, totals = self._computed(task, filled, self._labels_of(labels), reads_of, sums_of)
         for span, (_, parts, *_rest) in zip(spans, answers):
@@ -208,7 +208,7 @@ class DaskSource(Source):
                 if asked_to_pause():
                     self.client.cancel(futures)
                     raise Paused from None
-        return self.client.gather(futures)
+        return self.client.gather(futures, direct=_is_near(self.client) or None)
 
 
 def _sum_of(tasks: list[Any], keys: list[str]) -> Any:
@@ -219,6 +219,16 @@ def _sum_of(tasks: list[Any], keys: list[str]) -> Any:
         odd = level[len(level) // 2 * 2 :]
         level = [delayed(add_sums)(a, b, dask_key_name=f"add-{b.key}") for a, b in pairs] + odd
     return level[0]
+
+
+def _travelling(part: Array) -> Any:
+    """A part of a vector, in few bytes if that can be."""
+    return pack_vector(part) if part.ndim == 1 else part
+
+
+def _is_near(client: Any) -> bool:
+    """Whether the workers are on this machine, so that what they have can be had without the scheduler's help."""
+    return type(getattr(client, "cluster", None)).__name__ == "LocalCluster"
 
 
 def _large_graphs() -> Any:

@@ -44,6 +44,7 @@ class Packed(NamedTuple):
     numbers: Array  # in fewer bytes, where they can be; a single one if all are the same
     length: int
     dtype: Any
+    scale: float | None = None  # by which numbers are to be multiplied
 
 
 def load_partition(content: Any, number: int, bias: float) -> Rows:
@@ -73,27 +74,33 @@ def keep(request: TaskRequest) -> TaskRequest:
 
 
 def pack_vector(vector: Array) -> Packed:
-    """A vector in few bytes: labels are -1 and 1, and mostly all rows cost the same."""
-    numbers = vector
-    if len(vector) and (vector == vector[0]).all():
-        numbers = vector[:1].copy()  # not a view, which would keep all of them
-    elif vector.dtype == np.float64 and (np.abs(vector) <= 127.0).all():
-        small = vector.astype(np.int8)
-        numbers = small if (small == vector).all() and not np.signbit(vector[small == 0]).any() else vector
-    return Packed(numbers, len(vector), vector.dtype)
+    """A vector in few bytes, if all entries are the same, as costs mostly are, or 0, c and -c, as labels and slopes."""
+    n = len(vector)
+    if n and (vector == vector[0]).all() and not (vector[0] == 0.0 and np.signbit(vector).any()):
+        return Packed(vector[:1].copy(), n, vector.dtype)  # not a view, which would keep all of them
+    if vector.dtype != np.float64:
+        return Packed(vector, n, vector.dtype)
+    size = np.abs(vector)
+    scale = float(size.max(initial=0.0))
+    zero = size == 0.0
+    if np.isfinite(scale) and (zero | (size == scale)).all() and not np.signbit(vector[zero]).any():
+        return Packed(np.sign(vector).astype(np.int8), n, vector.dtype, scale)
+    return Packed(vector, n, vector.dtype)
 
 
 def unpack_labels(rows: Rows, y: Packed, cost: Packed) -> tuple[Array, Array]:
     """Labels and costs of the rows of a partition: where the rows are, for they are given them to no other purpose."""
-    return _unpacked(y), _unpacked(cost)
+    return unpacked(y), unpacked(cost)
 
 
-def _unpacked(packed: Packed) -> Array:
+def unpacked(packed: Packed) -> Array:
+    """The vector."""
     numbers = np.broadcast_to(packed.numbers, packed.length) if len(packed.numbers) == 1 else packed.numbers
-    return np.array(numbers, dtype=packed.dtype)
+    vector = np.array(numbers, dtype=packed.dtype)
+    return vector if packed.scale is None else np.multiply(vector, packed.scale, out=vector)
 
 
-def run_pass(rows: Rows, known: tuple[Array, Array], request: TaskRequest, reads: list[Array], sums: list[Any]) -> Any:
+def run_pass(rows: Rows, known: tuple[Array, Array], request: TaskRequest, reads: list[Any], sums: list[Any]) -> Any:
     """One partition's part of a pass: results, vectors, sums."""
     module, name = request.step
     y, cost = known
@@ -101,7 +108,7 @@ def run_pass(rows: Rows, known: tuple[Array, Array], request: TaskRequest, reads
         getattr(importlib.import_module(module), name),
         Labels(_own(y), _own(cost), request.loss),
         shared=[_own(each) for each in request.shared],
-        reads=[_own(vector) for vector in reads],
+        reads=[unpacked(part) if isinstance(part, Packed) else _own(part) for part in reads],
         writes=request.writes,
         sums=[kind.copy() if isinstance(kind, np.ndarray) else kind for kind in sums],  # a task may run twice
         effort=request.effort,
