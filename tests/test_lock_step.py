@@ -7,14 +7,16 @@ import warnings
 
 import numpy as np
 import pytest
+import samples
 
 import maxmargin
-from maxmargin import LinearSVC, solve
+from maxmargin import LinearSVC, Problem, solve
 from maxmargin.data import cuts
 from maxmargin.data.lock_step import LockStep
 from maxmargin.data.source import Labels, Paused, Request, pausing
 from maxmargin.data.store import StoreError
 from maxmargin.data.store.source import StoreSource
+from maxmargin.solvers.auto import plan
 
 N_CLASSES, N_FEATURES = 4, 40
 LABELS = Labels(np.ones(400), np.ones(400), None)
@@ -77,6 +79,19 @@ def test_the_same_bits_from_fewer_reads(path, monkeypatch, solver, loss, tol, n_
     for history, history_alone in zip(together.history_, alone.history_):
         np.testing.assert_array_equal(history["relative_gap"], history_alone["relative_gap"])
     assert n_together < 0.6 * n_alone  # runs that ask different questions do not share all that they read
+
+
+def test_of_several_classes_on_text_auto_makes_passes_that_serve_all(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = samples.csr(rng.random((600, 4000)) < 0.005), rng.integers(3, size=600)
+    store = maxmargin.pack(X, tmp_path / "s", y=y, block_size=4000)
+    store = maxmargin.open_store(store.path, memory=int(0.9 * store.index.n_bytes))
+    options = {"loss": "hinge", "tol": 1e-2, "n_jobs": 2}
+    assert LinearSVC(**options).fit(store).solver_.name == "ocas"
+    source = store.source()
+    problem = Problem(source, np.where(y > 0, 1.0, -1.0), 1.0, "hinge")
+    assert plan(problem)[0].name == "block_cd"  # of two classes: what it loads serves one run alone
+    assert plan(problem.with_source(source.in_step(LockStep(source, 3))))[0].name == "ocas"
 
 
 def test_one_pass_serves_all_that_wait(path):

@@ -11,6 +11,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import safetensors.numpy
+import samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, save_npz
@@ -436,3 +437,40 @@ def test_bad_options(tmp_path):
         maxmargin.pack(np.eye(2), tmp_path / "s")
     with pytest.raises(TypeError, match="colour"):
         maxmargin.pack(np.eye(2), tmp_path / "s", y=[0, 1], colour="red")
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr", "dataframe"])
+def test_dask_collections_are_packed_chunk_by_chunk(tmp_path, storage):
+    da = pytest.importorskip("dask.array")
+    delayed = pytest.importorskip("dask").delayed
+    rng, made = np.random.default_rng(0), []
+    X, y, weight = rng.normal(size=(70, 3)), rng.integers(3, size=70), rng.random(70)
+
+    def make(begin):
+        made.append(begin)
+        part = X[begin : begin + 20]
+        return samples.csr(part) if storage == "csr" else part
+
+    chunks = [da.from_delayed(delayed(make)(b), (min(20, 70 - b), 3), float) for b in range(0, 70, 20)]
+    rows = da.concatenate(chunks)
+    if storage == "dataframe":
+        rows = pytest.importorskip("dask.dataframe").from_dask_array(rows, columns=list("abc"))
+    with dask_config(scheduler="synchronous"):
+        store = maxmargin.pack(rows, tmp_path / "s", y=da.from_array(y, chunks=20), sample_weight=weight)
+        assert made == [0, 20, 40, 60]
+        with pytest.raises(ValueError, match="X has 4 chunks of rows, but y has 1"):
+            maxmargin.pack(rows, tmp_path / "t", y=da.from_array(y))
+        with pytest.raises(ValueError, match="X has 70 rows, but 71"):
+            maxmargin.pack(rows, tmp_path / "t", y=np.append(y, 0))
+        with pytest.raises(ValueError, match="needs labels"):
+            maxmargin.pack(rows, tmp_path / "t")
+    found, labels = store.load()[:2]
+    np.testing.assert_array_equal(found.toarray() if storage == "csr" else found, X)
+    np.testing.assert_array_equal(labels, y)
+    np.testing.assert_array_equal(store.weights(), weight)
+
+
+def dask_config(**options):
+    import dask
+
+    return dask.config.set(**options)

@@ -306,6 +306,32 @@ def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
         Problem(on_disk, y, 1.0, "squared_hinge").outputs(np.zeros(6))
 
 
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs posix_fallocate")
+@pytest.mark.parametrize("n_before", [1, 4])
+def test_a_disk_that_fills_up_during_a_fit(tmp_path, monkeypatch, n_before):
+    X, y = sample("dense")
+    maxmargin.pack(X, tmp_path / "s", y=y, block_size=2500)
+    options = {"solver": "tron", "loss": "logistic", "tol": 1e-8}
+    expected = maxmargin.LinearSVC(**options).fit(maxmargin.open_store(tmp_path / "s", memory=1))
+    allocate, calls = os.posix_fallocate, []
+
+    def fills_up(*arguments):
+        calls.append(arguments)
+        if len(calls) > n_before:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        allocate(*arguments)
+
+    monkeypatch.setattr(os, "posix_fallocate", fills_up)
+    with pytest.raises(OSError, match="No space left"):
+        maxmargin.LinearSVC(**options).fit(maxmargin.open_store(tmp_path / "s", memory=1))
+    monkeypatch.undo()
+    monkeypatch.setattr(cuts, "LEAST_VALUES", 60)  # undone, too
+    gc.collect()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s"]  # nothing is left of it
+    found = maxmargin.LinearSVC(**options).fit(maxmargin.open_store(tmp_path / "s", memory=1))
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
 def test_many_vectors_are_spilled_and_the_answer_is_the_same(tmp_path):
     on_disk, in_memory, y = both(tmp_path, "dense", 2000)
     kept = [on_disk.new_vector(float) for _ in range(3)]  # the first takes all the room

@@ -20,6 +20,7 @@ import numpy as np
 from maxmargin.data._columns import Columns
 from maxmargin.data._loader import Loader, read_ahead
 from maxmargin.data._streams import Batch, as_sources, read_batches
+from maxmargin.data.ahead import Ahead
 from maxmargin.data.rows import CSR, Array, as_rows, squared_norms
 from maxmargin.data.stream import as_chunks, is_stream
 from maxmargin.data.svmlight import as_csr, checked_options, no_rows
@@ -130,6 +131,10 @@ class _Text:
         return print_of(source.origin for source in self.sources)
 
     def pieces(self, skip: int, seen: Seen) -> Iterator[Given]:
+        with closing(Ahead(self._parsed(skip, seen))) as ahead:  # one is parsed while the one before is written
+            yield from ahead
+
+    def _parsed(self, skip: int, seen: Seen) -> Iterator[Given]:
         dtype = self.options.dtype or np.float64
         dtype, n_features, zero_based = checked_options(dtype, self.options.n_features, self.options.zero_based)
         with ExitStack() as stack:

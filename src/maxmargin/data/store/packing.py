@@ -22,6 +22,7 @@ from maxmargin.data.store.form import Form
 from maxmargin.data.store.index import FILE, Origin, make_index, write_index
 from maxmargin.data.store.inputs import Input, Options, Seen, as_input
 from maxmargin.data.store.journal import Border, Journal, are_sound, read_journal, write_journal
+from maxmargin.data.store.lazy import Collection
 from maxmargin.data.store.shuffle import shuffle_blocks, take_piece
 from maxmargin.data.store.store import Store, open_store
 from maxmargin.data.store.tables import Tables
@@ -55,12 +56,13 @@ def pack(
     ----------
     data : str, path-like, list of these, matrix, or iterable
         Svmlight text, plain or compressed, ``"-"`` for standard input; ``.npz`` files with ``X`` and ``y`` (or the
-        parts of a CSR matrix that `scipy.sparse.save_npz` writes, and ``y``); Parquet or CSV files; a matrix with `y`;
-        or an iterable of chunks ``(X, y)`` or ``(X, y, sample_weight)``. A list of files is one data set.
+        parts of a CSR matrix that `scipy.sparse.save_npz` writes, and ``y``); Parquet or CSV files; a matrix, or a Dask
+        array or dataframe, with `y`; or an iterable of chunks ``(X, y)`` or ``(X, y, sample_weight)``. A list of files
+        is one data set.
     path : path-like
         The store: a directory that does not exist yet.
     y, sample_weight : array-like, optional
-        Labels and weights, if `data` is a matrix.
+        Labels and weights, if `data` is a matrix, or such collections of the same chunks.
     block_size : int or str
         Size of a block, such as ``"64M"``.
     shuffle : bool
@@ -97,7 +99,8 @@ def pack(
     options = options._replace(
         n_jobs=effective_n_jobs(options.n_jobs), chunk_bytes=max(_LEAST_CHUNK, min(options.chunk_bytes, block_bytes))
     )
-    given = as_input(data, y, sample_weight, options, Tables)
+    is_lazy = hasattr(data, "to_delayed")
+    given = Collection(data, y, sample_weight) if is_lazy else as_input(data, y, sample_weight, options, Tables)
     form = Form(options, given.is_text)
     identity = given.fingerprint()
     how = [form.dtype, *options[1:-2], options.chunk_bytes, block_bytes, bool(shuffle), test, seed]
