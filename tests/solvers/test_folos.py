@@ -173,10 +173,10 @@ def test_odd_data_with_a_norm(penalty):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"every": 0}, "every must be a whole number of rows"),
-        ({"every": 2.5}, "every must be a whole number of rows"),
+        ({"every": 0}, "every must be a whole number, 1 or more"),
+        ({"every": 2.5}, "every must be a whole number, 1 or more"),
         ({"power": 1.5}, "power must be between 0 and 1"),
-        ({"eta0": 0.0}, "eta0 must be a positive finite number"),
+        ({"eta0": 0.0}, "eta0 must be a finite number, above 0"),
     ],
 )
 def test_bad_parameters_are_named(options, message):

@@ -124,7 +124,7 @@ def test_the_optimum_of_a_parabola_in_as_many_steps_as_features():
 
 def test_bad_arguments():
     for memory in (0, -1, 2.5, "ten"):
-        with pytest.raises(ValueError, match="memory must be a whole number of pairs, 1 or more; got"):
+        with pytest.raises(ValueError, match="memory must be a whole number, 1 or more; got"):
             LBFGS(memory)
     X, y = samples.sample("logistic")
     with pytest.raises(ValueError, match="does not take loss 'hinge'; it takes squared_hinge, huber, logistic"):

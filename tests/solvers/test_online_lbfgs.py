@@ -139,11 +139,11 @@ def test_pauses_change_nothing(batch, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"memory": 0}, "memory must be a whole number of pairs, 1 or more; got 0"),
-        ({"batch": 0}, "batch must be a whole number of rows or None; got 0"),
-        ({"batch": 2.5}, "batch must be a whole number of rows or None; got 2.5"),
-        ({"tau": 0.0}, "tau must be a positive number of passes; got 0.0"),
-        ({"tau": np.inf}, "tau must be a positive number of passes; got inf"),
+        ({"memory": 0}, "memory must be a whole number, 1 or more; got 0"),
+        ({"batch": 0}, "batch must be a whole number, 1 or more; got 0"),
+        ({"batch": 2.5}, "batch must be a whole number, 1 or more; got 2.5"),
+        ({"tau": 0.0}, "tau must be a finite number, above 0; got 0.0"),
+        ({"tau": np.inf}, "tau must be a finite number, above 0; got inf"),
         ({"damping": -1.0}, "damping must be a finite number, 0 or more; got -1.0"),
         ({"growth": 0}, "growth must be a whole number, 1 or more; got 0"),
     ],

@@ -168,8 +168,8 @@ def test_a_warm_start_goes_on_with_the_rate():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"batch": 0}, "batch must be a whole number of rows, 1 or more; got 0"),
-        ({"batch": 2.5}, "batch must be a whole number of rows, 1 or more; got 2.5"),
+        ({"batch": 0}, "batch must be a whole number, 1 or more; got 0"),
+        ({"batch": 2.5}, "batch must be a whole number, 1 or more; got 2.5"),
         ({"iterate": "best"}, 'iterate must be "suffix", "average" or "last"; got \'best\''),
     ],
 )

@@ -182,7 +182,7 @@ def test_rows_at_kinks_are_no_large_part_of_all(monkeypatch):
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="memory must be a whole number of pairs, 1 or more; got 0"):
+    with pytest.raises(ValueError, match="memory must be a whole number, 1 or more; got 0"):
         SubLBFGS(0)
     with pytest.raises(ValueError, match="subgradients must be a whole number, 2 or more; got 1"):
         SubLBFGS(subgradients=1)

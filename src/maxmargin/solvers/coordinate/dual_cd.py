@@ -39,6 +39,7 @@ from maxmargin.data.rows import Array, add_row, row_dot, row_size
 from maxmargin.losses import QUADRATIC_DUAL, argument, dual_form, sign, slack
 from maxmargin.problem import Certificate, Problem
 from maxmargin.solvers.base import Goal, Progress, Report, Solver, last_visit_of
+from maxmargin.solvers.checks import check_number
 from maxmargin.solvers.coordinate.sweep import Sweep, after_visits, next_sweep, no_sweep, predicted_gap
 from maxmargin.solvers.visits import LOOKAHEAD, draw, examples, prefetch_example, rows_with_cost
 
@@ -112,10 +113,9 @@ class DualCD(Solver):
     def __post_init__(self) -> None:
         if self.order not in ("permutation", "cyclic", "online"):
             raise ValueError(f'order must be "permutation", "cyclic" or "online", got {self.order!r}')
-        if self.threshold is not None and not 0.0 < self.threshold < np.inf:
-            raise ValueError(f"threshold must be a positive finite number or None, got {self.threshold!r}")
-        if not 0.0 <= self.epsilon < np.inf:
-            raise ValueError(f"epsilon must be a finite number >= 0, got {self.epsilon!r}")
+        if self.threshold is not None:
+            check_number(self, "threshold", above=True)
+        check_number(self, "epsilon")
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> DualCDState:
         """Start at alpha = 0, or near another state: at its alpha, cut to this problem's bounds, or at one of its w."""

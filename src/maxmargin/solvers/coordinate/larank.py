@@ -40,6 +40,7 @@ from maxmargin.data.rows import Array, add_row, row_dot
 from maxmargin.problem import Certificate, Problem
 from maxmargin.problem.risks import CrammerSinger
 from maxmargin.solvers.base import Goal, Report, Solver
+from maxmargin.solvers.checks import check_count
 from maxmargin.solvers.visits import Examples, examples, rows_with_cost
 
 NEW, OLD, OPTIMIZE = range(3)
@@ -109,8 +110,7 @@ class LaRank(Solver):
     risks: ClassVar[tuple[type, ...]] = (CrammerSinger,)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.n_optimize, int | np.integer) and self.n_optimize >= 0):
-            raise ValueError(f"n_optimize must be a whole number of steps, 0 or more; got {self.n_optimize!r}")
+        check_count(self, "n_optimize", 0)
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> LaRankState:
         """Start at beta = 0, or at the dual variables of another state of this solver, cut to this problem's bounds."""

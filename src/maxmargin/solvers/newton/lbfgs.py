@@ -36,6 +36,7 @@ from maxmargin.data.rows import Array
 from maxmargin.problem import Problem
 from maxmargin.problem.questions import Evaluation
 from maxmargin.solvers.base import GaveUp, Goal
+from maxmargin.solvers.checks import check_count
 from maxmargin.solvers.newton.descent import (
     Descent,
     evaluated_start,
@@ -67,12 +68,6 @@ class Memory(NamedTuple):
 def empty_memory(size: int, n: int) -> Memory:
     """Room for so many pairs of n numbers."""
     return Memory(np.zeros((size, n)), np.zeros((size, n)), np.zeros(size), np.zeros(size), 0)
-
-
-def check_memory(size: int) -> None:
-    """The error for a memory that is none."""
-    if not (isinstance(size, int | np.integer) and size >= 1):
-        raise ValueError(f"memory must be a whole number of pairs, 1 or more; got {size!r}")
 
 
 def remember(memory: Memory, s: Array, y: Array) -> Memory:
@@ -166,7 +161,7 @@ class LBFGS(Descent):
     name: ClassVar[str] = "lbfgs"
 
     def __post_init__(self) -> None:
-        check_memory(self.memory)
+        check_count(self, "memory", 1)
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> LBFGSState:
         """Start at w = 0, or at the w of another state."""

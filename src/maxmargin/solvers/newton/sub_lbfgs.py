@@ -45,7 +45,8 @@ from maxmargin.losses import EpsilonInsensitive, Hinge, is_margin_loss
 from maxmargin.problem import Certificate, Problem
 from maxmargin.problem.line_search import line_search
 from maxmargin.solvers.base import GaveUp, Goal, Report, Solver, weights_to_start_at
-from maxmargin.solvers.newton.lbfgs import Memory, check_memory, empty_memory, remember
+from maxmargin.solvers.checks import check_count
+from maxmargin.solvers.newton.lbfgs import Memory, empty_memory, remember
 from maxmargin.solvers.newton.subgradients import (
     Direction,
     Kinks,
@@ -125,9 +126,8 @@ class SubLBFGS(Solver):
     losses: ClassVar[tuple[type, ...]] = (Hinge, EpsilonInsensitive)
 
     def __post_init__(self) -> None:
-        check_memory(self.memory)
-        if not (isinstance(self.subgradients, int | np.integer) and self.subgradients >= 2):
-            raise ValueError(f"subgradients must be a whole number, 2 or more; got {self.subgradients!r}")
+        check_count(self, "memory", 1)
+        check_count(self, "subgradients", 2)
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> SubLBFGSState:
         """Start at w = 0, or at the w of another state, and at its alpha if it has one."""

@@ -35,12 +35,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from maxmargin import losses, measures
 from maxmargin.problem import Certificate, Problem
 from maxmargin.problem.risks import Structural, SumOfLosses
 from maxmargin.solvers.base import Goal, Progress, Report
+from maxmargin.solvers.checks import check_number
 from maxmargin.solvers.planes.bundle import Bundle, BundleState
 
 
@@ -87,8 +86,7 @@ class SVMPerf(Bundle):
         measure = measures.get(self.measure, self.k)  # as plain values, that files can hold
         object.__setattr__(self, "measure", measures.name_of(measure))
         object.__setattr__(self, "k", int(getattr(measure, "k", 0)))
-        if not 0.0 <= self.epsilon < np.inf:
-            raise ValueError(f"epsilon must be a finite number >= 0, got {self.epsilon!r}")
+        check_number(self, "epsilon")
 
     def _posed(self, problem: Problem) -> Problem:
         """The problem with the risk of the measure; that of the error rate is the sum of hinge losses."""

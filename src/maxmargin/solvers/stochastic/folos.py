@@ -37,7 +37,6 @@ Figures are in papers/stochastic/NOTES.md.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -51,6 +50,7 @@ from maxmargin.losses import argument, derivative, sign
 from maxmargin.penalties import L2, L2Norm, LInf
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import weights_to_start_at
+from maxmargin.solvers.checks import check_count, check_number
 from maxmargin.solvers.stochastic.calibration import (
     SAMPLE,
     best_power,
@@ -138,14 +138,14 @@ class FOLOS(StochasticSolver):
     accuracy: ClassVar[float] = 5e-3
 
     def __post_init__(self) -> None:
-        if self.every is not None and not (isinstance(self.every, int | np.integer) and self.every >= 1):
-            raise ValueError(f"every must be a whole number of rows or None; got {self.every!r}")
+        if self.every is not None:
+            check_count(self, "every", 1)
         if not 0.0 <= self.power <= 1.0:
             raise ValueError(f"power must be between 0 and 1; got {self.power!r}")
         if self.schedule not in ("passes", "steps"):
             raise ValueError(f'schedule must be "passes" or "steps"; got {self.schedule!r}')
-        if self.eta0 is not None and not 0.0 < self.eta0 < math.inf:
-            raise ValueError(f"eta0 must be a positive finite number or None; got {self.eta0!r}")
+        if self.eta0 is not None:
+            check_number(self, "eta0", above=True)
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> FOLOSState:
         """Start at w = 0, or at the w of another state (and the dual variables that it has)."""

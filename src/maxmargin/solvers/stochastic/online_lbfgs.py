@@ -45,7 +45,8 @@ from maxmargin.data.rows import Array, add_row, n_stored, prefetch_row, row_dot
 from maxmargin.losses import SMOOTH, argument, derivative, sign, value
 from maxmargin.problem import Certificate, Problem
 from maxmargin.solvers.base import Goal, Report, Solver, last_visit_of, weights_to_start_at
-from maxmargin.solvers.newton.lbfgs import Memory, check_memory, empty_memory, remember, times_inverse
+from maxmargin.solvers.checks import check_count, check_number
+from maxmargin.solvers.newton.lbfgs import Memory, empty_memory, remember, times_inverse
 from maxmargin.solvers.visits import LOOKAHEAD, rows_with_cost
 from maxmargin.vectors import dot
 
@@ -120,15 +121,10 @@ class OnlineLBFGS(Solver):
     losses: ClassVar[tuple[type, ...]] = SMOOTH
 
     def __post_init__(self) -> None:
-        check_memory(self.memory)
-        if self.batch is not None and not (isinstance(self.batch, int | np.integer) and self.batch >= 1):
-            raise ValueError(f"batch must be a whole number of rows or None; got {self.batch!r}")
-        if not 0.0 < self.tau < math.inf:
-            raise ValueError(f"tau must be a positive number of passes; got {self.tau!r}")
-        if not 0.0 <= self.damping < math.inf:
-            raise ValueError(f"damping must be a finite number, 0 or more; got {self.damping!r}")
-        if not (isinstance(self.growth, int | np.integer) and self.growth >= 1):
-            raise ValueError(f"growth must be a whole number, 1 or more; got {self.growth!r}")
+        for name in ("memory", "growth", *(() if self.batch is None else ("batch",))):
+            check_count(self, name, 1)
+        check_number(self, "tau", above=True)
+        check_number(self, "damping")
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> OnlineLBFGSState:
         """Start at w = 0, or at the w of another state."""

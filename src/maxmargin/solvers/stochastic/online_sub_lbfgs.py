@@ -42,7 +42,7 @@ from maxmargin.data.source import Block, RowVector
 from maxmargin.losses import EpsilonInsensitive, Hinge
 from maxmargin.problem import Certificate, Problem
 from maxmargin.solvers.base import Goal, Report, Solver
-from maxmargin.solvers.checks import check_count
+from maxmargin.solvers.checks import check_count, check_number
 from maxmargin.solvers.newton.lbfgs import Memory
 from maxmargin.solvers.newton.sub_lbfgs import SubLBFGS, SubLBFGSState, evaluated, step
 from maxmargin.solvers.visits import rows_with_cost
@@ -116,8 +116,7 @@ class OnlineSubLBFGS(Solver):
         SubLBFGS(self.memory, self.subgradients)  # its errors
         check_count(self, "batch", 1)
         check_count(self, "growth", 1)
-        if not 0.0 < self.tau < math.inf:
-            raise ValueError(f"tau must be a positive number of passes; got {self.tau!r}")
+        check_number(self, "tau", above=True)
 
     @property
     def _of_batch(self) -> SubLBFGS:

@@ -45,6 +45,7 @@ from maxmargin.losses import UNBOUNDED_SLOPE, argument, derivative, sign
 from maxmargin.parallel import map_blocks
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import Goal, Report, weights_to_start_at
+from maxmargin.solvers.checks import check_count
 from maxmargin.solvers.stochastic.averaged import AveragedSolver, Window, first_windows
 from maxmargin.solvers.stochastic.truncation import truncated_slope
 from maxmargin.solvers.stochastic.weights import (
@@ -136,8 +137,7 @@ class Pegasos(AveragedSolver):
     accuracy: ClassVar[float] = 2e-3
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.batch, int | np.integer) and self.batch >= 1):
-            raise ValueError(f"batch must be a whole number of rows, 1 or more; got {self.batch!r}")
+        check_count(self, "batch", 1)
         if self.iterate not in _ITERATES:
             raise ValueError(f'iterate must be "suffix", "average" or "last"; got {self.iterate!r}')
 

@@ -51,6 +51,7 @@ from maxmargin.data.rows import CSR, Array, Dense, add_row
 from maxmargin.losses import argument, derivative, sign
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import weights_to_start_at
+from maxmargin.solvers.checks import check_count, check_number
 from maxmargin.solvers.stochastic.calibration import (
     SAMPLE,
     best_power,
@@ -134,14 +135,13 @@ class SGDQN(StochasticSolver):
     accuracy: ClassVar[float] = 5e-3
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.skip, int | np.integer) and self.skip >= 0):
-            raise ValueError(f"skip must be a whole number of steps, or 0 for never; got {self.skip!r}")
+        check_count(self, "skip", 0)
         if self.clip is not None and not self.clip >= 1.0:
             raise ValueError(f"clip must be 1 or more, or None; got {self.clip!r}")
         if self.estimate not in ("diagonal", "secant"):
             raise ValueError(f'estimate must be "diagonal" or "secant", got {self.estimate!r}')
-        if self.t0 is not None and not 1.0 <= self.t0 < math.inf:
-            raise ValueError(f"t0 must be a finite number, 1 or more, or None; got {self.t0!r}")
+        if self.t0 is not None:
+            check_number(self, "t0", 1.0)
 
     def init_state(self, problem: Problem, seed: int | None = 0, start: Any = None) -> SGDQNState:
         """Start at w = 0, or at the w of another state (and the dual variables that it has)."""
