@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from papers.budget import measure, show
 from papers.budget.plain import READINGS
-from papers.budget.settings import SETTINGS
+from papers.budget.settings import METHODS, SETTINGS
 from papers.frame.experiment import Experiment, Paper, Settings, product
 
 _USES = ("solvers/budget", "kernels")
@@ -38,7 +38,7 @@ def _runs(size: str) -> list[Settings]:
     for name in _sets(size):
         budgets = list(SETTINGS[name].budgets) if size != "tiny" else [20]
         seeds = range(_SEEDS[size])
-        cells += product(set=(name,), budget=budgets, seed=seeds, method=measure.METHODS, exhaustive=(True,))
+        cells += product(set=(name,), budget=budgets, seed=seeds, method=METHODS, exhaustive=(True,))
         if size != "tiny":
             cells += product(set=(name,), budget=budgets, seed=seeds, method=("refitted",), exhaustive=(False,))
     return _with_rows(cells, size)

@@ -20,7 +20,6 @@ from papers.budget.settings import SETTINGS, load
 from papers.frame.experiment import Settings
 
 LEAST = 0.05  # seconds that one measurement takes
-METHODS = ("gss-precise", "gss", "lookup-h", "lookup-wd")
 
 
 @lru_cache(maxsize=1)

@@ -7,8 +7,7 @@ from statistics import mean, median, pstdev
 import numpy as np
 
 from papers.budget.literal import NAMES as LITERAL
-from papers.budget.measure import METHODS
-from papers.budget.settings import SETTINGS
+from papers.budget.settings import METHODS, SETTINGS
 from papers.frame.blocks import Block, Plot, Table, number, seconds
 from papers.frame.data import label
 from papers.frame.experiment import FAILS, HOLDS, IN_PART, UNKNOWN, Cells, Verdict, with_limits

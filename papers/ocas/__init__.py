@@ -6,7 +6,6 @@ import os
 
 from papers.frame.experiment import Experiment, Paper, Settings, product
 from papers.ocas import measure, show
-from papers.ocas.published import SETS, C
 
 _PROBLEM = ("problem", "losses", "data/rows.py")
 _PLANES = (*_PROBLEM, "solvers/planes")
@@ -103,5 +102,3 @@ PAPER = Paper(
         "The human set has some 15 million rows in the paper; C is scaled so that C_ocas / m is the paper's.",
     ),
 )
-
-__all__ = ["PAPER", "SETS", "C"]
