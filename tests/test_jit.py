@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from maxmargin import _code_cache, _inner_code, _jit
-from maxmargin._code_cache import on_compile
 from maxmargin._jit import DENSE_MATH, JIT_DISABLED, compiled, generic, prefetch
+from maxmargin._on_compile import on_compile
 
 LOSSES = """
 import math
@@ -69,11 +69,12 @@ def total_slope(loss, x):
 MAIN = """
 import json, sys
 import numpy as np
-from little import _code_cache, loops
+from little import loops
 from little.losses import Hinge
+from maxmargin import _on_compile
 
 compiled = []
-with _code_cache.on_compile(compiled.append):
+with _on_compile.on_compile(compiled.append):
     results = []
     for job in sys.argv[1:]:
         name, dtype = job.split()

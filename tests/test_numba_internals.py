@@ -11,12 +11,14 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import pytest
-from numba.core import cgutils, config, serialize, sigutils, types
+from numba.core import cgutils, config, event, serialize, sigutils, types
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompileResult
+from numba.core.compiler import CompileResult, Flags
+from numba.core.targetconfig import ConfigStack
 
+from maxmargin._inner_code import QuicklyCompared
 from maxmargin._jit import JIT_DISABLED, compiled, compiled_lean, generic
 
 needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="dispatchers exist only where code is compiled")
@@ -142,6 +144,35 @@ def test_functions_inside_others_have_no_machine_code_of_their_own(monkeypatch):
 
 
 @needs_jit
+@needs_jit
+def test_flags_are_compared_as_numba_compares_them():
+    """Whichever of the two classes they are of, and whether a value is set or left at its default."""
+    few, same, more = Flags(), Flags(), Flags()
+    few.forceinline = same.forceinline = more.forceinline = True
+    same.nrt, more.nrt = few.nrt, not few.nrt
+    for a, b, c in itertools.product(*((flags, QuicklyCompared(flags)) for flags in (few, same, more))):
+        assert a == b
+        assert hash(a) == hash(b) == hash(c)
+        assert a != c
+    assert type(QuicklyCompared(few).copy()) is QuicklyCompared
+    seen = []
+    with event.install_listener("numba:run_pass", Seen(seen)):
+        compiled(lambda x: twice(x) + 1.0)(3)
+    assert set(seen) == {QuicklyCompared}  # of what is called from Python, and of what is inside
+
+
+class Seen(event.Listener):
+    """Notes of what class the flags are with which functions are compiled."""
+
+    def __init__(self, seen):
+        self.seen = seen
+
+    def on_start(self, event):
+        self.seen.append(type(ConfigStack().top()))
+
+    def on_end(self, event): ...
+
+
 def test_a_function_can_be_called_from_python_before_and_after_it_is_inside_another():
     @compiled
     def first(x):

@@ -114,6 +114,17 @@ def test_borders_of_batches_and_threads_change_nothing(text, n_jobs, tiny_buffer
     assert_same_bits(load(text, n_jobs=n_jobs), load_svmlight_file(io.BytesIO(text)))
 
 
+@pytest.mark.parametrize("by_python", [0, 20, 1 << 18])
+@pytest.mark.parametrize("text", VALID.values(), ids=VALID.keys())
+def test_python_reads_short_text_until_the_compiler_is_worth_its_import(text, by_python, tiny_buffers, monkeypatch):
+    """All of it, the first batches or nothing: the same bits."""
+    monkeypatch.setattr(_loader, "_has_compiler", lambda: False)
+    monkeypatch.setattr(_loader, "_SHORT", by_python)
+    if by_python > len(text):
+        monkeypatch.setattr(_loader, "_compiled_parser", None)
+    assert_same_bits(load(text), load_svmlight_file(io.BytesIO(text)))
+
+
 def test_a_batch_stays_valid_while_the_next_is_read(tiny_buffers):
     """The next one may take several reads, if its line is long."""
     text = b"1 1:1\n2 1:1\n" + b"3 1:" + b"0" * 300 + b"1\n" + b"4 1:1\n" * 5
@@ -753,7 +764,7 @@ def test_plain_python_reads_and_writes_the_same(tmp_path):
     mixed = b"".join(VALID[name] + b"\n" for name in ("plain", "exponents", "long numbers", "comments", "underscores"))
     (tmp_path / "mixed.txt").write_bytes(mixed)
     script = """if True:
-        import sys, numpy as np
+        import sys, numpy as np, maxmargin._jit
         from maxmargin.data.svmlight import load_svmlight, save_svmlight
         X, y, queries = load_svmlight("jit.txt", query_id=True)
         save_svmlight("python.txt", X, y, query_id=queries)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import maxmargin
-from maxmargin import _code_cache, _jit, warmup
+from maxmargin import _code_cache, _jit, _on_compile, warmup
 from maxmargin.cli import main
 
 PROGRAM = """
@@ -67,7 +67,7 @@ def test_compiling_is_announced_once(cold):
 def test_what_is_warm_is_not_compiled_again():
     warmup(["OnlineSVC"])
     compiled = []
-    with _code_cache.on_compile(compiled.append):
+    with _on_compile.on_compile(compiled.append):
         assert warmup(["OnlineSVC"]) < 5.0
     assert compiled == []
     with pytest.raises(ValueError, match="no estimator of the name 'LinearSVX'"):

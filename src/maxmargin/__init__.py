@@ -9,6 +9,7 @@ __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
     from maxmargin import export, kernels, losses, measures, solvers
+    from maxmargin.certificate import Certificate
     from maxmargin.data.store import open_store, pack
     from maxmargin.data.stream import stream_svmlight
     from maxmargin.data.svmlight import load_svmlight, save_svmlight
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from maxmargin.estimators.svc import SVC
     from maxmargin.estimators.svr import SVR
     from maxmargin.models.estimator import load
-    from maxmargin.problem import Certificate, Problem
+    from maxmargin.problem import Problem
     from maxmargin.selection.paths import path
     from maxmargin.selection.regularization_path import RegularizationPath
     from maxmargin.solvers import solve
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _HOME = {
     "BudgetDisplay": "maxmargin.displays",
     "BudgetSVC": "maxmargin.estimators.budget",
-    "Certificate": "maxmargin.problem",
+    "Certificate": "maxmargin.certificate",
     "ConvergenceDisplay": "maxmargin.displays",
     "LinearSVC": "maxmargin.estimators.linear",
     "LinearSVCCV": "maxmargin.estimators.selection",

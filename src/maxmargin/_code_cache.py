@@ -30,7 +30,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +42,8 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
+
+from maxmargin._on_compile import listeners
 
 _PACKAGE = Path(__file__).parent
 _WORTH_A_WORD = 1.0  # seconds of compiling before that is announced
@@ -291,19 +293,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_number_compilations_apart)
 
 
-_compile_listeners: list[Callable[[str], None]] = []
-
-
-@contextlib.contextmanager
-def on_compile(listener: Callable[[str], None]) -> Iterator[None]:
-    """While the context lasts, call `listener(function_name)` before a function is compiled."""
-    _compile_listeners.append(listener)
-    try:
-        yield
-    finally:
-        _compile_listeners.remove(listener)
-
-
 class _Clock:
     """Time that was spent on making functions ready, outermost ones only.
 
@@ -344,11 +333,11 @@ _is_announced = False
 
 def _announce_compilation(py_func: Callable[..., Any]) -> None:
     global _is_announced
-    if not _compile_listeners and not _is_announced and _clock.seconds > _WORTH_A_WORD:
+    if not listeners and not _is_announced and _clock.seconds > _WORTH_A_WORD:
         _is_announced = True
         logging.getLogger("maxmargin").warning(
             "maxmargin is compiling for this processor and kind of data; later runs start at once. "
             '(maxmargin.warmup() does it beforehand; logging.getLogger("maxmargin").setLevel("ERROR") hides this.)'
         )
-    for listener in list(_compile_listeners):
+    for listener in list(listeners):
         listener(py_func.__qualname__)

@@ -13,7 +13,7 @@ from typing import Any
 
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 from numba.core.registry import CPUDispatcher
 
 
@@ -28,7 +28,32 @@ class _Linkable(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
 
-class Inner(Compiler):  # type: ignore[misc]
+class QuicklyCompared(Flags):  # type: ignore[misc]
+    """Numba's flags, which are part of a key whenever the type of a call is looked up.
+
+    Numba compares two of them by making dictionaries of all their values, which was a tenth of all compiling.
+    """
+
+    __slots__ = ()
+    _hash = hash(Flags())  # Numba's hash is that of the names of the flags: the same for all
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, Flags) and self._values == other._values:
+            return True
+        return super().__eq__(other)
+
+
+class Outer(Compiler):  # type: ignore[misc]
+    """Numba's compiler for a function that is called from Python."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, return_type: Any, flags: Any, names: Any):
+        super().__init__(typing, target, library, args, return_type, QuicklyCompared(flags), names)
+
+
+class Inner(Outer):
     """Numba's compiler for a function that only compiled code will call."""
 
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, return_type: Any, flags: Any, names: Any):
@@ -37,6 +62,7 @@ class Inner(Compiler):  # type: ignore[misc]
         super().__init__(typing, target, library, args, return_type, flags, names)
 
     def compile_extra(self, func: Any) -> Any:
+        """As Numba's, but callable from compiled code alone."""
         result = super().compile_extra(func)
         key: Any = [].append  # for Numba's tables: callable, a builtin, and equal to no other
         result.target_context.insert_user_function(key, result.fndesc, [result.library])
@@ -45,6 +71,9 @@ class Inner(Compiler):  # type: ignore[misc]
 
 class OuterDispatcher(CPUDispatcher):  # type: ignore[misc]
     """A function for callers in Python; compiled code that calls it gets another one, by `Inner`."""
+
+    def __init__(self, function: Any, options: dict[str, Any]):
+        super().__init__(function, {}, options, Outer)
 
     @cached_property
     def _inner(self) -> CPUDispatcher:

@@ -49,7 +49,7 @@ def compiled(function: F | None = None, *, fastmath: frozenset[str] = SPARSE_MAT
     if JIT_DISABLED:
         return function
     options = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, **_OPTIONS, "fastmath": set(fastmath)}
-    dispatcher = OuterDispatcher(function, targetoptions=options)
+    dispatcher = OuterDispatcher(function, options)
     dispatcher._cache = CodeCache(function)
     return dispatcher
 

@@ -63,6 +63,10 @@ class Measure:
         """Raise ValueError if the measure, or its plane, is not defined for such rows."""
         _check_counts(self, y, cost)
 
+    def steepness(self, y: Array, cost: Array) -> float:
+        """The most that a row's coefficient in a plane can be, as a multiple of its cost."""
+        return 1.0
+
     def most_violated(self, z: Array, y: Array, cost: Array, p: Array) -> float:
         """Write the coefficients of the rows in the plane that touches R at outputs z to p; its offset b."""
         raise NotImplementedError
@@ -165,6 +169,10 @@ class ROCArea(Measure):
         for label, name in ((1.0, "positive"), (-1.0, "negative")):
             if not np.any((y == label) & (cost > 0.0)):
                 raise ValueError(f"the ROC area needs rows of both classes, but there is no {name} row")
+
+    def steepness(self, y: Array, cost: Array) -> float:
+        """That of a row whose pairs are all swapped, in the class that weighs less."""
+        return float(np.sum(cost) / min(np.sum(cost[y > 0.0]), np.sum(cost[y < 0.0])))
 
     def most_violated(self, z: Array, y: Array, cost: Array, p: Array) -> float:
         """Swap the pairs whose outputs are less than one apart.

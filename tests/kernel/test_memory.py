@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the peak of mem
 _FIT = """
 import resource, numpy as np
 from maxmargin import SVC
-from maxmargin._code_cache import on_compile
+from maxmargin._on_compile import on_compile
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 rng = np.random.default_rng(0)

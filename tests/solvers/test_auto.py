@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import samples
+from sklearn.datasets import load_iris
 
 from maxmargin import Problem, solve
 from maxmargin.models.checkpoint import solver_of
@@ -85,6 +86,17 @@ def test_newtons_method_is_relieved_where_its_gap_does_not_fall():
     result = solve(Problem(pixels, labels, 1e9, "squared_hinge", bias=1.0), tol=1e-3)
     assert (result.solver.name, result.stop_reason) == ("augmented_lagrangian", "converged")
     assert result.passes < 400.0
+
+
+@pytest.mark.parametrize("of_class", range(3))
+def test_small_unscaled_data_are_left_to_the_interior_point_method(of_class):
+    """Separable and not: all else takes some ten times as many steps where C |x|^2 is 1e11."""
+    iris = load_iris()
+    problem = Problem(iris.data * 1e5, np.where(iris.target == of_class, 1.0, -1.0), 1.0, "hinge", bias=1.0)
+    result = solve(problem)
+    assert result.solver.name == "interior_point"
+    assert result.stop_reason in ("converged", "rounding")
+    assert result.passes < 100
 
 
 def test_an_easy_problem_is_left_to_the_first_solver(optimist):

@@ -56,7 +56,7 @@ def announced_compilation(quiet: bool) -> Iterator[list[str]]:
     list of str
         The names of the kernels that have been compiled so far.
     """
-    from maxmargin._code_cache import on_compile
+    from maxmargin._on_compile import on_compile
 
     compiled: list[str] = []
 

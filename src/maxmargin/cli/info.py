@@ -143,7 +143,7 @@ def _of_predictor(model: Any) -> dict[str, Any]:
 
 def _certified(certificates: Any) -> dict[str, float]:
     """The bounds on the optimum: with more than two classes their sums, and the worst relative gap."""
-    from maxmargin.problem import Certificate
+    from maxmargin.certificate import Certificate
 
     each = [Certificate(*map(float, numbers[:3])) for numbers in certificates]
     return {

@@ -7,9 +7,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.data._parse import Target
-
 INT32_MAX = 2**31 - 1
+
+
+class Limits(NamedTuple):
+    """What makes a row ordinary, and how its indices are stored."""
+
+    shift: int  # subtracted from every index
+    lowest: int  # index
+    highest: int  # index
+    largest: float  # absolute value
+    with_queries: bool
+
+
+class Target(NamedTuple):
+    """Where rows go. `queries` is empty unless asked for."""
+
+    labels: Any
+    queries: Any
+    row_sizes: Any
+    indices: Any
+    values: Any
+
+    def after(self, n_rows: int, n_values: int) -> Target:
+        """The room behind the first `n_rows` rows and `n_values` values."""
+        labels, queries, row_sizes, indices, values = self
+        return Target(labels[n_rows:], queries[n_rows:], row_sizes[n_rows:], indices[n_values:], values[n_values:])
 
 
 class Piece(NamedTuple):

@@ -1,12 +1,15 @@
 """From batches of text to columns: the parts of a batch over threads, the lines that are not ordinary through Python.
 
+So are all lines of a short text as long as nothing else has imported the compiler, which takes longer than they do.
+
 The text decides how it is cut and the results are put together in its order, so that neither the numbers nor the
 error that is reported depend on the number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from itertools import accumulate
@@ -14,14 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.data._columns import INT32_MAX, Columns, Piece
+from maxmargin.data._columns import INT32_MAX, Columns, Limits, Piece, Target
 from maxmargin.data._line import LineError, Row, Rules, SvmlightError, read_line
-from maxmargin.data._parse import Limits, Target, count_lines_and_colons, parse_rows
 from maxmargin.data._streams import Batch, Source
 from maxmargin.data.indices import IndexBase
 
 _CHUNK_BYTES = 1 << 19  # stays in a core's own cache between counting and parsing
 _LARGEST_INDEX = 2**63 - 2
+_SHORT = 1 << 18  # bytes of text that Python reads in a fraction of the time that the compiler takes to be imported
 
 
 class _IndicesTooNarrow(Exception):
@@ -70,6 +73,8 @@ class Loader:
         highest = _LARGEST_INDEX if n_features is None else n_features - (zero_based is True)
         self._rules = Rules(int(zero_based is False), highest, n_features or 0, _largest_finite(dtype), with_queries)
         self._pool = pool
+        self._n_bytes = 0
+        self._parser = _PYTHON
         self._source: Source | None = None
         self._n_lines = 0  # of the current source, before the current batch
 
@@ -77,8 +82,11 @@ class Loader:
         """Parse a batch and add its rows."""
         if batch.source is not self._source:
             self._source, self._n_lines = batch.source, 0
+        self._n_bytes += len(batch.text)
+        if self._parser is _PYTHON and (self._n_bytes > _SHORT or _has_compiler()):
+            self._parser = _compiled_parser()
         parts = list(_parts(batch.text))
-        bounds = self._map(_bounds, [batch.text[begin:end] for begin, end in parts])
+        bounds = self._map(self._bounds, [batch.text[begin:end] for begin, end in parts])
         try:
             pieces = self._parse(batch, parts, bounds)
             self._decide_base(batch.text, pieces)
@@ -132,7 +140,8 @@ class Loader:
         smallest, largest = _LARGEST_INDEX, -1
         while begin < chunk.end:
             room = target.after(chunk.first_row + n_rows, chunk.first_value + n_values)
-            stop, more_rows, more_values, low, high = parse_rows(base + begin, base + chunk.end, limits, room)
+            found = self._parser.parse_rows(base + begin, base + chunk.end, limits, room)
+            stop, more_rows, more_values, low, high = found
             begin = stop - base
             if more_rows == 0 and begin < chunk.end:
                 line = _line_at(text, begin)
@@ -149,6 +158,11 @@ class Loader:
         futures = [self._pool.submit(function, item) for item in items]
         wait(futures)
         return [future.result() for future in futures]
+
+    def _bounds(self, text: np.ndarray) -> tuple[int, int]:
+        """At most so many rows and values are in a text: the shortest feature is ``1:1``, with a blank before it."""
+        n_lines, n_colons = self._parser.count_lines_and_colons(text)
+        return n_lines, min(n_colons, len(text) // 4)
 
     # ------------------------------------------------------------ zero or one, and where errors are
 
@@ -188,10 +202,31 @@ class Loader:
         return SvmlightError(f"{name}:{line}:{column}: {error}")
 
 
-def _bounds(text: np.ndarray) -> tuple[int, int]:
-    """At most so many rows and values are in a text. The shortest feature, with the blank before it, is `` 1:1``."""
-    n_lines, n_colons = count_lines_and_colons(text)
-    return n_lines, min(n_colons, len(text) // 4)
+class _Parser(NamedTuple):
+    count_lines_and_colons: Callable[[np.ndarray], tuple[int, int]]
+    parse_rows: Callable[[int, int, Limits, Target], tuple[int, int, int, int, int]]
+
+
+def _count(text: np.ndarray) -> tuple[int, int]:
+    return int(np.count_nonzero(text == ord("\n"))), int(np.count_nonzero(text == ord(":")))
+
+
+def _take_nothing(begin: int, end: int, limits: Limits, room: Target) -> tuple[int, int, int, int, int]:
+    """As if no line was ordinary: Python then reads each of them."""
+    return begin, 0, 0, limits.highest, -1
+
+
+_PYTHON = _Parser(_count, _take_nothing)
+
+
+def _compiled_parser() -> _Parser:
+    from maxmargin.data import _parse
+
+    return _Parser(_parse.count_lines_and_colons, _parse.parse_rows)
+
+
+def _has_compiler() -> bool:
+    return "maxmargin._jit" in sys.modules
 
 
 def _store(row: Row | None, limits: Limits, room: Target) -> tuple[int, int, int, int]:

@@ -7,8 +7,6 @@ order, nonsense), which `maxmargin.data._line` then reads or refuses. Positions 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from maxmargin._jit import compiled
@@ -20,31 +18,6 @@ _QID = np.uint64(int.from_bytes(b"qid:", "little"))
 _FOUR_BYTES = np.uint64(0xFFFFFFFF)
 _SPARE_DIGIT = np.uint64(10)
 _BLOCK = 128  # bytes counted in a uint8
-
-
-class Limits(NamedTuple):
-    """What makes a row ordinary, and how its indices are stored."""
-
-    shift: int  # subtracted from every index
-    lowest: int  # index
-    highest: int  # index
-    largest: float  # absolute value
-    with_queries: bool
-
-
-class Target(NamedTuple):
-    """Where rows go. `queries` is empty unless asked for."""
-
-    labels: Any
-    queries: Any
-    row_sizes: Any
-    indices: Any
-    values: Any
-
-    def after(self, n_rows: int, n_values: int) -> Target:
-        """The room behind the first `n_rows` rows and `n_values` values."""
-        labels, queries, row_sizes, indices, values = self
-        return Target(labels[n_rows:], queries[n_rows:], row_sizes[n_rows:], indices[n_values:], values[n_values:])
 
 
 @compiled

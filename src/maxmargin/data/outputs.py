@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxmargin.data.rows import CSR, Array, Rows, as_rows, matvec, view_rows
+from maxmargin.data.sparse import check_sparse
+
+if TYPE_CHECKING:  # what brings Numba with it is imported where it is needed
+    from maxmargin.data.rows import Array, Rows
 
 
 def linear_outputs(X: Any, coef: Array, intercept: Array) -> Array:
@@ -18,22 +21,34 @@ def linear_outputs(X: Any, coef: Array, intercept: Array) -> Array:
     coef : ndarray of shape (n_models, n_features)
     intercept : ndarray of shape (n_models,)
     """
-    rows = checked_rows(X)
     if X.dtype == coef.dtype:
-        scores = np.asarray(X @ coef.T)
-    else:  # float32 rows: summed in float64, without a float64 copy of X
-        scores = np.stack([matvec(rows, w) for w in np.ascontiguousarray(coef)], axis=1)
-    return scores + intercept
+        if _in_doubt(X):
+            checked_rows(X)
+        return np.asarray(X @ coef.T) + intercept
+    from maxmargin.data.rows import matvec
+
+    rows = checked_rows(X)  # float32: summed in float64, without a float64 copy of X
+    return np.stack([matvec(rows, w) for w in np.ascontiguousarray(coef)], axis=1) + intercept
 
 
 def checked_rows(X: Any) -> Rows:
     """View X as rows at little cost; only if something is wrong is it looked through for where that is."""
+    from maxmargin.data.rows import as_rows, view_rows
+
     rows = view_rows(X)
+    return as_rows(X)[0] if _in_doubt(X) else rows
+
+
+def _in_doubt(X: Any) -> bool:
+    """Whether a number may not be finite, or an index out of range."""
+    is_sparse = hasattr(X, "tocsr")
+    if is_sparse:
+        check_sparse(X, trust_columns=True)
+        X = X.tocsr()
     with np.errstate(all="ignore"):
-        in_doubt = not np.isfinite(np.sum(rows.data if isinstance(rows, CSR) else rows.values))
-    if isinstance(rows, CSR) and len(rows.indices):
-        in_doubt |= bool(rows.indices.min() < 0 or rows.indices.max() >= rows.n_features)
-    return as_rows(X)[0] if in_doubt else rows
+        if not np.isfinite(np.sum(X.data if is_sparse else np.asarray(X))):
+            return True
+    return is_sparse and len(X.indices) > 0 and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]
 
 
 def decided(classes: Array, values: Array) -> Array:

@@ -23,7 +23,6 @@ from maxmargin.data._labels import Labels
 from maxmargin.data._line import SvmlightError
 from maxmargin.data._loader import Loader, read_ahead
 from maxmargin.data._streams import Source, as_sources, read_batches
-from maxmargin.data._writer import format_rows, open_for_writing
 from maxmargin.data.indices import IndexBase, features_like, mark
 from maxmargin.data.sparse import check_sparse
 from maxmargin.parallel import effective_n_jobs
@@ -253,6 +252,8 @@ def save_svmlight(
     1 2:0.5
     -1 1:1 2:2
     """
+    from maxmargin.data._writer import format_rows, open_for_writing  # brings Numba with it
+
     X = _checked_matrix(X)
     y = _checked_column(y, "y", np.float64, X.shape[0])
     queries = None if query_id is None else _checked_column(query_id, "query_id", np.int64, X.shape[0])

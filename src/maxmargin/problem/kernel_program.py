@@ -11,8 +11,8 @@ import numpy as np
 
 from maxmargin import losses
 from maxmargin._jit import compiled
+from maxmargin.certificate import Certificate
 from maxmargin.data.rows import Array
-from maxmargin.problem.problem import Certificate
 
 _FEW = 1000  # break points of the primal, as a function of the intercept, that are sorted
 

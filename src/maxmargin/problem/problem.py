@@ -24,11 +24,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from maxmargin import losses, penalties
+from maxmargin.certificate import Certificate
 from maxmargin.data.memory import InMemory
 from maxmargin.data.rows import Array, Rows, as_rows
 from maxmargin.data.source import RowVector
@@ -38,7 +39,7 @@ from maxmargin.penalties import Penalty
 from maxmargin.problem.checks import check_features, check_scale, check_vector, costs
 from maxmargin.problem.questions import Questions, write_norms2
 from maxmargin.problem.risks import Risk, SumOfLosses
-from maxmargin.problem.rounding import RowSums, rounding_error, row_sums
+from maxmargin.problem.rounding import RowSums, error_of_planes, rounding_error, row_sums
 from maxmargin.problem.steps import (
     add_dual,
     risk_and_slack,
@@ -50,27 +51,6 @@ from maxmargin.problem.steps import (
 from maxmargin.vectors import dot
 
 _ROUNDING = 1e-9  # by which the dual norm of v may exceed 1, or a side the other: `alpha` is then drawn back
-
-
-class Certificate(NamedTuple):
-    """How far an answer can be from the optimum: `dual` <= optimum <= `primal`.
-
-    Examples
-    --------
-    >>> Certificate(primal=100.0, dual=99.5, gap=0.5).relative_gap
-    0.005
-    """
-
-    primal: float
-    dual: float
-    gap: float
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a share of the primal objective (of its size: a one-class machine's is negative)."""
-        if self.primal == 0.0:
-            return 0.0 if self.gap <= 0.0 else np.inf
-        return self.gap / abs(self.primal)
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -288,9 +268,11 @@ class Problem(Questions):
         if len(alpha) != self.n_rows:
             raise ValueError(f"cannot start at {len(alpha)} dual variables: the problem has {self.n_rows} rows")
         form = losses.dual_form(self.loss)
-        with np.errstate(invalid="ignore"):  # 0 * inf, where the cost is zero
-            lower, upper = (np.nan_to_num(bound * self.cost) for bound in (form.lower, form.upper))
-        return np.clip(alpha, lower, upper)
+        lower, upper = (
+            bound * self.cost if np.isfinite(bound) else np.where(self.cost > 0.0, bound, 0.0)
+            for bound in (form.lower, form.upper)
+        )
+        return np.minimum(np.maximum(alpha, lower), upper)
 
     def _slopes(self, w: Array) -> Array:
         """-C_i phi'(t_i) of every row."""
@@ -347,9 +329,10 @@ class Problem(Questions):
         alpha : ndarray of shape (n_rows,), optional
             The dual variables, if it is of these.
         """
-        if not isinstance(self.risk, SumOfLosses):
-            return computed, 0.0
-        error = rounding_error(self, self._row_sums, w, computed.primal, computed.gap, alpha)
+        if isinstance(self.risk, SumOfLosses):
+            error = rounding_error(self, self._row_sums, w, computed.primal, computed.gap, alpha)
+        else:
+            error = error_of_planes(self, self._row_sums, w, computed.gap)
         primal = computed.primal + error
         gap = min(computed.gap + 2.0 * error, primal)
         return Certificate(primal, primal - gap, gap), 2.0 * error

@@ -64,6 +64,10 @@ class Risk:
     def check(self, problem: Any) -> None:
         """Raise ValueError if the risk is not defined for such rows, or not with this penalty."""
 
+    def steepness(self, problem: Any) -> float:
+        """A factor s with  sum_i |p_i| |x_i| <= s sum_i C_i |x_i|  for all planes."""
+        return 1.0
+
     def value(self, problem: Any, w: Array) -> float:
         """R(w)."""
         z = self.outputs(problem, w)
@@ -120,6 +124,10 @@ class Structural(Risk):
         """A measure must be defined for the labels and costs."""
         _check_penalty(self, problem)
         self.measure.check(problem.y, problem.cost)
+
+    def steepness(self, problem: Any) -> float:
+        """The measure knows."""
+        return self.measure.steepness(problem.y, problem.cost)
 
     def between(self, problem: Any, z: RowVector, z_t: RowVector, k: float) -> tuple[RowVector, float]:
         """The outputs z + k (z_t - z), and R there."""
@@ -213,6 +221,10 @@ class CrammerSinger(Risk):
     def check(self, problem: Any) -> None:
         """All weights are penalised alike."""
         _check_penalty(self, problem)
+
+    def steepness(self, problem: Any) -> float:
+        """A row is added to one class and taken from another: in the space of all weights, sqrt(2) times its length."""
+        return 2.0**0.5
 
     def outputs(self, problem: Any, w: Array) -> RowVector:
         """w_r'x_i, a line of n_classes for each row."""

@@ -13,10 +13,16 @@ phi'^2 <= 2 L phi for a loss of curvature L, by Cauchy and Schwarz:
 
 The slacks, whose sum is the gap, are off by at most twice as much. Sums of m numbers are off by m u of their size. And
 v = sum_i alpha_i sign_i x_i is off by  |dv| <= m u sum_i |alpha_i| |x_i|,  which the gap's 1/2 |w - v|^2 knows of.
+
+Risks other than a sum of losses (`risks.py`) are maxima over planes, sum_i p_i z_i + b, and any choice of p makes one.
+With sum_i |p_i| |x_i| <= s sum_i C_i |x_i| and |b| <= sum_i C_i, outputs that are off by delta_i change the risk by at
+most s sum_i C_i delta_i. The dual bound is that of a mean of planes, whose slope v is off by |dv| <= m u s sum_i C_i
+|x_i|, and so off by |dv| |v| + 1/2 |dv|^2; |v| is at most |w| + sqrt(2 gap), as the gap is at least 1/2 |w - v|^2.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -105,6 +111,22 @@ def rounding_error(problem: Any, sums: RowSums, w: Array, primal: float, gap: fl
     return error + in_v
 
 
+def error_of_planes(problem: Any, sums: RowSums, w: Array, gap: float) -> float:
+    """The same for a risk that is a maximum over planes."""
+    risk = problem.risk
+    norm, length = math.sqrt(dot(w, w)), risk.steepness(problem) * sums.length
+    if not math.isfinite(norm):
+        return math.inf
+    if gap == 0.0 and not risk.is_nonnegative:  # one class around the origin: w = 0, which no gap is relative to
+        return 0.0
+    offsets = problem.total_cost if risk.is_nonnegative else 0.0
+    size = length * norm + offsets  # of what is added up
+    in_outputs = _UNIT * ((sums.longest + risk.n_outputs + 4) * length * norm + 4.0 * offsets)
+    in_sums = 2.0 * _UNIT * (problem.n_rows + 8) * size + _UNIT * (problem.n_weights + 8) * norm * norm
+    dv = _UNIT * (problem.n_rows + 2) * length
+    return in_outputs + in_sums + dv * (norm + math.sqrt(2.0 * max(gap, 0.0))) + 0.5 * dv * dv
+
+
 def _error_of_v(problem: Any, moved: float, norm: float, primal: float, gap: float) -> float:
     """What an error of v = sum_i alpha_i sign_i x_i, which is m u `moved`, does to the gap."""
     dv = _UNIT * (problem.n_rows + 2) * moved
@@ -113,6 +135,7 @@ def _error_of_v(problem: Any, moved: float, norm: float, primal: float, gap: flo
     return dv * math.sqrt(2.0 * gap) + 0.5 * dv * dv
 
 
+@functools.lru_cache(typed=True)  # losses without parameters are equal, but for their types
 def _largest_slope(loss: Loss) -> float:
     if isinstance(loss, losses.UNBOUNDED_SLOPE):
         return math.inf

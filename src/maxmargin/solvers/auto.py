@@ -29,6 +29,7 @@ Nothing here looks at the clock, so the same problem takes the same course every
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,6 +43,7 @@ from maxmargin.penalties import L1, L2
 from maxmargin.problem import Certificate, Problem
 from maxmargin.solvers import registry as solvers
 from maxmargin.solvers.base import Result, Solver, run
+from maxmargin.solvers.interrupts import catch_interrupt
 
 _FEW_FEATURES = 1000  # for which a method that factors an n x n matrix is quick
 _SOME_FEATURES = 3000  # for which it is still better than no end
@@ -49,6 +51,8 @@ _EASY = 1.0  # C |x|^2 of the mean row up to which rows hardly interact
 _HARD = 4.0  # and from which they need more passes of coordinate descent than all of a second-order method costs
 _VERY_HARD = 30.0  # and from which that is so without a matrix, too
 _HINGE_HARD = 2.4  # the same for the hinge, whose rows beyond the margin are shrunk: see `_is_hard`
+# From which on C |x|^2, in problems of so few values, wants the interior point method.
+_UNSCALED, _FEW_VALUES = 1e6, 100_000
 _STEPS = {"augmented_lagrangian": 20.0, "tron": 4.0, "interior_point": 50.0}  # for all C, give or take a half
 _MATRICES = {"augmented_lagrangian": 2.0, "tron": 1.0, "interior_point": 25.0}  # of all rows that these build
 _CALLS = 1e5  # nanoseconds that the calls of a step take, however few the rows
@@ -58,11 +62,13 @@ _FAR = 0.1  # relative gap above which the dual objective tells more than the ga
 _LONG, _FEW_LOOKS = 400.0, 5  # passes and certificates before the last solver is judged
 _FALLS = 0.9  # by which, at least, gaps must fall while passes double
 _WORK = 2e10  # stored values that the last solver may visit if there is no other limit: a minute or two
-_LATE_LOOK = {"tron": 50.0, "augmented_lagrangian": 300.0}  # passes: gaps of these fall all at once, if they fall
+# Passes before these are judged, whose gaps fall all at once, if they fall.
+_LATE_LOOK = {"tron": 50.0, "interior_point": 150.0, "augmented_lagrangian": 300.0}
 _SMALL = 2000  # rows times weights of a problem that costs less to finish than to begin
-_ROUNDING = 1e-18  # relative gap below anything that these numbers can show
 _PASSES_TO_FINISH = 1000.0
-_PASSES_BETWEEN = 30.0  # two certificates of such a problem, each of which takes longer than these
+_ROUNDING = 1e-18  # relative gap below anything that these numbers can show
+_PASSES_BETWEEN = 30.0  # at most, two certificates of small problems, each of which takes longer than these
+_LOOK = 4e5  # nanoseconds of passes that are worth a certificate, whose calls take a third of that
 _FIRST_LOOK = 0.2, 5.0, 10.0  # share of the next solver's price that one may cost before it is judged, in passes
 
 
@@ -126,6 +132,8 @@ def _order(problem: Problem) -> list[str]:
             return ["dual_cd"]
         return ["tron"] if difficulty > _VERY_HARD and 2 * n <= problem.n_rows else ["dual_cd", "tron"]
     after = ["augmented_lagrangian", "interior_point"] if _has_kink(problem) else ["tron", "augmented_lagrangian"]
+    if _has_kink(problem) and difficulty > _UNSCALED and n * problem.n_rows <= _FEW_VALUES:
+        after.reverse()
     is_hard = n <= min(_FEW_FEATURES, problem.n_rows) and _is_hard(problem, difficulty)
     return after if is_hard else ["dual_cd", *after]
 
@@ -159,7 +167,12 @@ def price(problem: Problem, solver: Solver) -> float:
     of_step = 1.5 * stored + 25.0 + 0.1 * problem.n_weights**3 / problem.n_rows  # ns a row
     of_step += 0.0 if solver.name == "tron" else _CALLS / problem.n_rows  # its small steps are one compiled loop
     total = _STEPS[solver.name] * of_step + _MATRICES[solver.name] * row_cost(problem.source)
-    return total / (5.0 * (stored + 4.0))
+    return total / (_of_pass(problem) / problem.n_rows)
+
+
+def _of_pass(problem: Problem) -> float:
+    """Nanoseconds of a pass of coordinate descent."""
+    return 5.0 * (problem.source.n_stored + 4.0 * problem.n_rows)
 
 
 def solve_auto(problem: Problem, *, tol: float = 1e-3, **options: Any) -> Result:
@@ -168,9 +181,16 @@ def solve_auto(problem: Problem, *, tol: float = 1e-3, **options: Any) -> Result
     A checkpoint holds the state of the solver that ran, and a resumed run goes on with that one. (The history then
     begins where that solver began.)
     """
+    with contextlib.ExitStack() as stack:
+        if options.get("interrupt") is None:
+            options["interrupt"] = stack.enter_context(catch_interrupt())
+        return _solved(problem, tol, options)
+
+
+def _solved(problem: Problem, tol: float, options: dict[str, Any]) -> Result:
     todo, result = _left_to_do(plan(problem), options.get("checkpoint")), None
     for solver, after in zip(todo, [*todo[1:], None]):
-        watch = {"give_up": _is_stuck} if after is None else _watch(tol, price(problem, after), solver.name)
+        watch = {"give_up": _is_stuck} if after is None else _watch(problem, tol, solver, after)
         if after is None and options.get("max_iter") is None:
             options["max_iter"] = max(solver.max_passes, _WORK / (problem.source.n_stored + 4.0 * problem.n_rows))
         if result is None:
@@ -223,10 +243,13 @@ def _forget(checkpoint: Any) -> None:
 # ---------------------------------------------------------------- the watch
 
 
-def _watch(tol: float, patience: float, solver: str) -> dict[str, Any]:
+def _watch(problem: Problem, tol: float, solver: Solver, after: Solver) -> dict[str, Any]:
     """Arguments of `run`: when to look, and how to judge."""
-    share, least, most = _FIRST_LOOK
-    first_look = _LATE_LOOK.get(solver, min(max(share * patience, least), most))
+    (share, least, most), patience = _FIRST_LOOK, price(problem, after)
+    first_look = min(max(share * patience, least), most)
+    if _has_kink(problem):  # of others a step of Newton's method, whose digits are exact, is as cheap
+        first_look = max(first_look, min(_LOOK / _of_pass(problem), _PASSES_BETWEEN))
+    first_look = _LATE_LOOK.get(solver.name, first_look)
     return {"check_every": first_look, "give_up": _is_hopeless(tol, patience, first_look)}
 
 

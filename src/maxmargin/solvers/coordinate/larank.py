@@ -135,8 +135,8 @@ class LaRank(Solver):
         return Report(float(state.passes), np.nan, np.nan, state.passes >= state.next_certificate, counters)
 
     def certificate(self, problem: Problem, state: LaRankState) -> Certificate:
-        """P(W) by a pass over the rows; D of the dual variables, whose W is computed anew."""
-        y, beta = problem.y.astype(np.int64), state.beta
+        """P(W) by a pass; D of the dual variables, made to sum to zero to the last bit, whose W is computed anew."""
+        y, beta = problem.y.astype(np.int64), feasible(problem, state.beta)
         W = np.zeros((problem.risk.n_outputs, problem.n_weights // problem.risk.n_outputs))
         _add_all(examples(problem), beta, W)
         primal = problem.primal(state.w)
