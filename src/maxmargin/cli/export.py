@@ -15,7 +15,7 @@ from maxmargin.cli._files import check_writable, read_estimator
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options."""
-    parser.add_argument("model", metavar="MODEL", help="what train has written, or a model of LIBLINEAR")
+    parser.add_argument("model", metavar="MODEL", help="what train has written, or a model of LIBLINEAR or LIBSVM")
     parser.add_argument("out", metavar="OUT", help="the file to write: its name ends in .onnx or .c")
     parser.add_argument(
         "--dtype", choices=("float32", "float64"), default="float32", help="of .onnx: numbers to compute with (float32)"

@@ -1,6 +1,6 @@
 """Tell what is in FILE.
 
-FILE is data (svmlight text, plain or compressed, - for stdin), a store, or a model (of maxmargin or LIBLINEAR).
+FILE is data (svmlight text, plain or compressed, - for stdin), a store, or a model (of maxmargin, LIBLINEAR or LIBSVM).
 """
 
 from __future__ import annotations
