@@ -77,7 +77,8 @@ def seconds(rounds: list[Round], n_bytes: float, n_rows: float, machines: int, b
 
 def measure_model(folder: Path, sizes: Any) -> dict[str, Any]:
     """Constants, the check by simulation, and the extrapolation."""
-    data = {"text": make_text(sizes.text, 50_000, dtype=np.float32), "dense": make_dense(sizes.dense, dtype=np.float32)}
+    n_text, n_dense = sizes.text // 4, sizes.dense // 4
+    data = {"text": make_text(n_text, 50_000, dtype=np.float32), "dense": make_dense(n_dense, dtype=np.float32)}
     bandwidths = {name: _bandwidths(folder / name, *rows) for name, rows in data.items()}
     with cluster_of(2) as client:
         latency, task, network = _round_costs(client)

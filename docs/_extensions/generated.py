@@ -191,6 +191,8 @@ class ScaleTables(_FromReport):
 
         report, parts = self.report(), self.arguments[1:]
         dates = " and ".join(sorted({report["parts"][part]["date"] for part in parts if part in report["parts"]}))
+        if not dates:
+            return ["Not measured yet.", ""]
         machine = report["machine"]
         lines = [f"{dates}, {machine['processor']}, {machine['cores']} cores, {report['threads']} threads.", ""]
         words: list[str] = []
