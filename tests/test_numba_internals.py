@@ -19,7 +19,7 @@ from numba.core.compiler import CompileResult, Flags
 from numba.core.targetconfig import ConfigStack
 
 from maxmargin._inner_code import QuicklyCompared
-from maxmargin._jit import JIT_DISABLED, compiled, compiled_lean, generic
+from maxmargin._jit import JIT_DISABLED, compiled, compiled_lean, generic, wide_vectors
 
 needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="dispatchers exist only where code is compiled")
 
@@ -34,6 +34,15 @@ def total(x):
 
 @compiled_lean
 def lean_total(x):
+    result = 0.0
+    for i in range(x.shape[0]):
+        result += x[i]
+    return result
+
+
+@compiled
+def wide_total(x):
+    wide_vectors()
     result = 0.0
     for i in range(x.shape[0]):
         result += x[i]
@@ -198,3 +207,12 @@ def test_tags_and_settings_are_where_they_were():
     for name in ("DISABLE_JIT", "CACHE_DIR", "OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT"):
         assert hasattr(config, name), changed(f"config.{name}")
     assert callable(cgutils.get_or_insert_function), changed("cgutils.get_or_insert_function")
+
+
+@needs_jit
+def test_functions_take_attributes_by_which_llvm_chooses_the_width_of_vectors():
+    x = np.arange(100.0)
+    assert wide_total(x) == total(x) == 4950.0
+    for function, is_wide in ((wide_total, True), (total, False)):
+        (code,) = function.inspect_llvm().values()
+        assert ('"prefer-vector-width"="512"' in code) == is_wide, changed("attributes of functions")

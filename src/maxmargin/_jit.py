@@ -166,3 +166,21 @@ def _prefetch_intrinsic(typingctx: Any, array: Any, i: Any) -> Any:
 
 
 prefetch: Callable[[Any, Any], None] = _prefetch_python if JIT_DISABLED else _prefetch_intrinsic
+
+
+def _wide_vectors_python() -> None:
+    """Plain Python has no vectors."""
+
+
+@intrinsic
+def _wide_vectors_intrinsic(typingctx: Any) -> Any:
+    """Let the loops of the calling function use the widest vectors there are; LLVM halves them on many processors."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+wide_vectors: Callable[[], None] = _wide_vectors_python if JIT_DISABLED else _wide_vectors_intrinsic

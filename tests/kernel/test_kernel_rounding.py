@@ -136,6 +136,28 @@ def test_the_matrix_of_a_block_is_computed_anew_when_the_active_rows_change():
             np.testing.assert_allclose(work.gram(block, work.slots(block), out), wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize("storage", ["narrow", "wide", "sparse"])
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_the_matrix_of_a_block_takes_over_what_it_shares_with_the_last_one(storage, n_jobs):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(500, 5 if storage == "narrow" else 80)) * 0.2
+    values = KernelValues(kernels.RBF(0.5), as_rows(csr_matrix(X) if storage == "sparse" else X)[0], n_jobs)
+    work, block, out = ActiveRows(values, 10.0), np.zeros(0, np.int64), np.empty((310, 310), np.float32)
+    work.change(rng.permutation(500)[:400])
+    for n_kept, n_new in ((0, 300), (150, 150), (300, 0), (7, 290), (120, 190), (0, 1)):
+        kept = rng.permutation(block)[:n_kept]
+        others = np.setdiff1d(np.arange(400), kept)
+        block = work.order(np.concatenate([kept, rng.permutation(others)[:n_new]]))
+        before = values.n_values
+        K = work.gram(block, work.slots(block), out)[: len(block), : len(block)]
+        part = X[work.rows[block]]
+        wanted = np.exp(-0.5 * ((part[:, None] - part[None]) ** 2).sum(axis=2))
+        np.testing.assert_allclose(K, wanted, atol=1e-5)
+        np.testing.assert_array_equal(np.sort(block), np.unique(block))
+        if storage == "narrow" and n_kept == 300:
+            assert values.n_values == before
+
+
 # ---------------------------------------------------------------- float64
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxmargin._jit import DENSE_MATH, compiled, compiled_lean
+from maxmargin._jit import DENSE_MATH, compiled, compiled_lean, wide_vectors
 from maxmargin.data.rows import add_row, row_dot
 from maxmargin.kernels.functions import from_products
 from maxmargin.kernels.support import combine
@@ -46,6 +46,7 @@ def transpose(rows, J, place, vectors):
 @compiled_lean(fastmath=DENSE_MATH)
 def _sparse_products(rows, i, tile, scratch):
     """Products of a sparse row with a tile, into scratch.dots: four stored values a sweep."""
+    wide_vectors()
     vectors, o, features, numbers = tile.vectors, scratch.dots, scratch.features, scratch.numbers
     n, size = vectors.shape[1], 0
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
@@ -70,6 +71,7 @@ def _sparse_products(rows, i, tile, scratch):
 @compiled_lean
 def store_sparse(function, rows, which, norms2, tile, scratch, out, places, offset):
     """Kernel values of sparse rows, each row to its place."""
+    wide_vectors()
     for r in range(len(which)):
         _sparse_products(rows, which[r], tile, scratch)
         from_products(function, norms2[r], tile, tile.n, scratch.dots, scratch.values)
@@ -81,6 +83,7 @@ def store_sparse(function, rows, which, norms2, tile, scratch, out, places, offs
 @compiled_lean
 def add_up_sparse(function, rows, which, norms2, tile, scratch, weights, out):
     """As `add_up`, of sparse rows."""
+    wide_vectors()
     for r in range(len(which)):
         _sparse_products(rows, which[r], tile, scratch)
         from_products(function, norms2[r], tile, tile.n, scratch.dots, scratch.values)
@@ -94,6 +97,7 @@ def _narrow_products(x, z, tile, scratch):
 
     Four features a sweep. What is read of the tile serves both rows, so that arithmetic takes longer than reading.
     """
+    wide_vectors()
     vectors, o, p = tile.vectors, scratch.dots, scratch.more_dots
     size, n = vectors.shape
     for j in range(n):
@@ -117,6 +121,7 @@ def _narrow_products(x, z, tile, scratch):
 @compiled_lean
 def _store_row(function, norm2, tile, dots, values, row):
     """Kernel values of one row's products, in the precision of `row`."""
+    wide_vectors()
     from_products(function, norm2, tile, tile.n, dots, values)
     for c in range(tile.n):
         row[c] = values[c]
@@ -125,6 +130,7 @@ def _store_row(function, norm2, tile, dots, values, row):
 @compiled_lean
 def store_narrow(function, rows, norms2, tile, scratch, out, places, offset):
     """Kernel values of dense rows of few features, each row to its place."""
+    wide_vectors()
     n, end = len(rows), offset + tile.n
     for r in range(0, n, 2):
         second = min(r + 1, n - 1)
@@ -139,6 +145,7 @@ def store_narrow(function, rows, norms2, tile, scratch, out, places, offset):
 @compiled_lean
 def _add_row(function, norm2, tile, dots, values, weights, out):
     """Add to ``out[k]`` the sum of one row's kernel values times ``weights[k]``."""
+    wide_vectors()
     from_products(function, norm2, tile, tile.n, dots, values)
     for k in range(len(weights)):
         out[k] += combine(weights[k], values, tile.n)
@@ -147,6 +154,7 @@ def _add_row(function, norm2, tile, dots, values, weights, out):
 @compiled_lean
 def add_up_narrow(function, rows, norms2, tile, scratch, weights, out):
     """As `add_up`, of dense rows of few features."""
+    wide_vectors()
     n = len(rows)
     for r in range(0, n, 2):
         second = min(r + 1, n - 1)
@@ -159,6 +167,7 @@ def add_up_narrow(function, rows, norms2, tile, scratch, weights, out):
 @compiled_lean
 def store(function, dots, norms2, tile, out, places, offset):
     """Kernel values of products, each row to its place."""
+    wide_vectors()
     n = tile.n
     for r in range(len(places)):
         from_products(function, norms2[r], tile, n, dots[r], out[places[r], offset : offset + n])
@@ -167,6 +176,7 @@ def store(function, dots, norms2, tile, out, places, offset):
 @compiled_lean
 def store_rounded(function, dots, norms2, tile, values, out, places, offset):
     """As `store`, where `out` has another precision."""
+    wide_vectors()
     n = tile.n
     for r in range(len(places)):
         from_products(function, norms2[r], tile, n, dots[r], values)
@@ -178,6 +188,7 @@ def store_rounded(function, dots, norms2, tile, values, out, places, offset):
 @compiled_lean
 def add_up(function, dots, norms2, tile, weights, values, out):
     """Add to ``out[k]`` the sums of kernel values times ``weights[k]``, in float64."""
+    wide_vectors()
     n = tile.n
     for r in range(len(norms2)):
         from_products(function, norms2[r], tile, n, dots[r], values)

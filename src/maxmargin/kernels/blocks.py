@@ -306,7 +306,8 @@ class KernelValues:
         if isinstance(self.function, Linear):
             return np.stack([self._apply_linear(which, J, one) for one in beta])
         out = np.zeros((len(beta), len(which)))
-        chunk = _CHUNK if self.is_dense and not self._is_narrow(dtype) else _LONG_CHUNK
+        has_few = (not self.is_dense or self._is_narrow(dtype)) and len(J) <= _NARROW_WIDTH
+        chunk = _LONG_CHUNK if has_few else _CHUNK
         self.prepare()  # before threads ask for it
         self.n_values += len(which) * len(J)
         columns = self.columns(J, dtype)

@@ -22,6 +22,7 @@ _HEADROOM = 1.05  # of the columns, for rows that join
 _LOOSE = 1.2  # of the columns, from where on they are laid out anew
 _TILE = 1024  # columns whose sums stay in the nearest cache
 _GATHER = 128  # rows of a block's matrix that a thread copies at a time
+_MIRRORED = 16  # rows of it that are mirrored at a time: a line of the processor's cache
 _ROWS_A_SUM = 64  # rows whose sum is float32; see `kernels.rounding`
 
 
@@ -67,6 +68,10 @@ class ActiveRows:
         self.owner, self.used = np.full(self.n_slots, -1, np.int64), np.zeros(self.n_slots, np.int64)
         self.owner[: len(owner)] = owner
         self.clock = 1
+        self.forget_block()
+
+    def forget_block(self) -> None:
+        """Make the kernel matrix of the next block anew."""
         self.last_block = np.zeros(0, np.int64)
 
     def change(self, rows: Array) -> None:
@@ -111,18 +116,37 @@ class ActiveRows:
             self.slot[missing], self.owner[free], self.used[free] = free, missing, self.clock
         return self.slot[block]
 
+    def order(self, block: Array) -> Array:
+        """The positions of a block: those of the block before in their old order, then the others."""
+        place = np.full(len(self.rows), len(self.rows))
+        place[self.last_block] = np.arange(len(self.last_block))
+        return block[np.argsort(place[block], kind="stable")]
+
     def gram(self, block: Array, slots: Array, out: Array) -> Array:
-        """The kernel matrix of a block, in `out`, which still has that of the block before if it had one."""
-        if np.array_equal(block, self.last_block):
-            return out
+        """The kernel matrix of a block, in the first rows and columns of `out`, a square that has that of the last one.
+
+        What rows have in common that were in the block before is moved, not computed again.
+        """
+        q, side = len(block), len(out)
+        place = np.full(len(self.rows), -1)
+        place[self.last_block] = np.arange(len(self.last_block))
+        was = place[block]
+        n_kept = int(np.count_nonzero(was >= 0))  # these are the first, see `order`
         self.last_block = block
+        if n_kept > 0 and was[n_kept - 1] >= n_kept:  # they have moved
+            _compact(out.reshape(-1), was[:n_kept], was[:n_kept].astype(np.uint32), side, side)
+        if n_kept == q:
+            return out
+        n_jobs, fresh = self.values.n_jobs, np.arange(n_kept, q)
         if self.values.is_cheap:
-            self.values.block(self.rows[block], self.values.columns(self.rows[block]), out, np.arange(len(block)))
+            self.values.block(self.rows[block[fresh]], self.values.columns(self.rows[block]), out, fresh)
         else:
-            borders = [*range(0, len(block), _GATHER), len(block)]
             map_blocks(
-                lambda lo, hi: _gather(self.matrix, slots[lo:hi], block, out[lo:hi]), borders, self.values.n_jobs
+                lambda lo, hi: _gather(self.matrix, slots[lo:hi], block, out[lo:hi]),
+                [*range(n_kept, q, _GATHER), q],
+                n_jobs,
             )
+        map_blocks(lambda lo, hi: _mirror(out, lo, hi, n_kept, q), [*range(0, n_kept, _GATHER), n_kept], n_jobs)
         return out
 
     def add(self, slots: Array, change: Array, f: Array) -> Array:
@@ -162,6 +186,17 @@ def _gather(matrix, slots, block, out):
         row, target = matrix[slots[r]], out[r]
         for c in range(len(block)):
             target[c] = row[np.uint64(block[c])]
+
+
+@compiled
+def _mirror(out, lo, hi, begin, end):
+    """Fill rows `lo` to `hi` of a symmetric matrix, from column `begin` to `end`, from below its diagonal."""
+    for first in range(lo, hi, _MIRRORED):
+        last = min(first + _MIRRORED, hi)
+        for c in range(begin, end):
+            row = out[c]
+            for r in range(first, last):
+                out[r, c] = row[r]
 
 
 @compiled(fastmath=DENSE_MATH)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin._jit import DENSE_MATH, compiled
+from maxmargin._jit import DENSE_MATH, compiled, wide_vectors
 from maxmargin.data.rows import Array
 from maxmargin.problem.kernel_program import Program
 
@@ -55,6 +55,7 @@ def solve_block(K, e, shift, beta, lower, upper, kink, diagonal, tol, most_steps
     beta, lower, upper, kink, diagonal : ndarray of shape (q,), float64
         `diagonal` is D, what is added to the kernel matrix's diagonal.
     """
+    wide_vectors()
     q = len(e)
     up, down, own = np.empty(q, np.float32), np.empty(q, np.float32), np.empty(q, np.float32)
     largest = 0.0
@@ -114,6 +115,7 @@ def _key(x, k):
 
 @compiled(fastmath=DENSE_MATH)
 def _first_row(e, up):
+    wide_vectors()
     best = _LEAST
     for k in range(len(e)):
         best = max(best, _key(e[k] + up[k], k))
@@ -133,6 +135,7 @@ def _most_violating(e, down):
 @compiled(fastmath=DENSE_MATH)
 def _move(e, K_i, K_j, step, up):
     """e after a step, and the row that then wants most to go up."""
+    wide_vectors()
     best = _LEAST
     for k in range(len(e)):
         v = e[k] - step * (K_i[k] - K_j[k])
@@ -144,6 +147,7 @@ def _move(e, K_i, K_j, step, up):
 @compiled(fastmath=DENSE_MATH)
 def _second_row(e, K_i, m_up, own, own_i, down, least):
     """The row beside which i gains most, and the largest violation."""
+    wide_vectors()
     zero, two = np.float32(0.0), np.float32(2.0)
     best, worst = np.int32(0), np.int32(0)
     for k in range(len(e)):

@@ -300,10 +300,10 @@ class BlockSMO(ExpansionSolver):
         if is_solved:
             return state._replace(is_solved=True, n_blocks=state.n_blocks + 1, n_visits=state.n_visits + 1)
         size = self._size(problem, work)
-        block = self._choose_block(work, state, up, down, size)
+        block = work.order(self._choose_block(work, state, up, down, size))
         slots = work.slots(block)
         q = len(block)
-        K = work.gram(block, slots, _matrix_of_block(problem, q))
+        K = work.gram(block, slots, _matrix_of_block(problem, work, size))
         inner = program.of(block)
         new = beta[block]
         tol = _BLOCK_TOL * (top - bottom)
@@ -369,7 +369,7 @@ def _workspace(problem: KernelProblem) -> ActiveRows:
     """The arena of this problem; half of a state that is not worth saving."""
     held = problem.__dict__
     if "active_rows" not in held:
-        held["block_matrix"] = np.empty(0, np.float32)
+        held["block_memory"], held["block_matrix"] = np.empty(0, np.float32), np.empty((0, 0), np.float32)
         largest = min(4 * 2048**2 / 2**20, _BLOCK_SHARE * problem.cache_size)
         held["active_rows"] = ActiveRows(problem.values, problem.cache_size - largest)
     return held["active_rows"]
@@ -383,9 +383,13 @@ def _program_of_active(problem: KernelProblem, work: ActiveRows) -> Program:
     return held["program_of"][1]
 
 
-def _matrix_of_block(problem: KernelProblem, q: int) -> Array:
-    """Memory for the kernel matrix of a block."""
+def _matrix_of_block(problem: KernelProblem, work: ActiveRows, size: int) -> Array:
+    """Memory for the kernel matrix of a block of so many rows, no more, with what `work` has put there."""
     held = problem.__dict__
-    if len(held["block_matrix"]) < q * q:
-        held["block_matrix"] = np.empty(q * q, np.float32)
-    return held["block_matrix"][: q * q].reshape(q, q)
+    if len(held["block_matrix"]) != size:
+        room = held["block_memory"]
+        if len(room) < size * size:
+            room = held["block_memory"] = np.empty(size * size, np.float32)
+        held["block_matrix"] = room[: size * size].reshape(size, size)
+        work.forget_block()
+    return held["block_matrix"]
