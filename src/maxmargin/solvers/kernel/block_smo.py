@@ -57,6 +57,8 @@ _NEAR_ROWS = 2.0  # idle rows that are kept in play, per active row; those neare
 _SETTLED = 0.5  # of the primal value, the gap below which the margin is about where it will be
 _LOOK_EVERY = 4  # blocks between two looks at the gap of the active rows
 _BLOCK_TOL = 0.02  # of the violation, to which a block is solved
+_LARGE_BLOCK_TOL = 0.1  # the same, of blocks whose matrix is too large for a core's own cache: steps take longer
+_LARGE_BLOCK = 1024  # rows, of which there must be more
 _IDLE = 20  # such looks after which all outputs are computed anew
 _BLOCK_SHARE = 0.25  # of the cache, for the matrix of a block
 _LEAST_BLOCK = 64  # rows, however small the cache
@@ -306,7 +308,7 @@ class BlockSMO(ExpansionSolver):
         K = work.gram(block, slots, _matrix_of_block(problem, work, size))
         inner = program.of(block)
         new = beta[block]
-        tol = _BLOCK_TOL * (top - bottom)
+        tol = (_LARGE_BLOCK_TOL if q > _LARGE_BLOCK else _BLOCK_TOL) * (top - bottom)
         solve_working_set(K, e[block] - 0.5 * (top + bottom), new, inner, tol, _BLOCK_STEPS * q)
         change = new - beta[block]
         moved = np.flatnonzero(change)
