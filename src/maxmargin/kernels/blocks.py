@@ -39,7 +39,6 @@ from maxmargin.parallel import map_blocks, map_ordered
 from maxmargin.problem.gram import one_blas_thread
 
 _CHUNK = 256  # rows of a block, an even number: `store_narrow` takes them in pairs
-_LONG_CHUNK = 1024  # of one whose values are added up, which takes no memory
 _SYMMETRIC_CHUNK = 128  # of one that is used as it is and transposed: a megabyte
 _LINEAR_CHUNK = 8192
 _WIDTH = 1024  # columns of a tile of dense rows: chunk and tile stay in a core's own cache
@@ -306,8 +305,6 @@ class KernelValues:
         if isinstance(self.function, Linear):
             return np.stack([self._apply_linear(which, J, one) for one in beta])
         out = np.zeros((len(beta), len(which)))
-        has_few = (not self.is_dense or self._is_narrow(dtype)) and len(J) <= _NARROW_WIDTH
-        chunk = _LONG_CHUNK if has_few else _CHUNK
         self.prepare()  # before threads ask for it
         self.n_values += len(which) * len(J)
         columns = self.columns(J, dtype)
@@ -322,9 +319,9 @@ class KernelValues:
                 n_done += len(tiles)
 
                 def add(begin: int, pairs: list[tuple[Tile, Array]] = pairs) -> None:
-                    self._add_sums(which[begin : begin + chunk], pairs, dtype, out[:, begin : begin + chunk])
+                    self._add_sums(which[begin : begin + _CHUNK], pairs, dtype, out[:, begin : begin + _CHUNK])
 
-                map_ordered(add, range(0, len(which), chunk), self.n_jobs)
+                map_ordered(add, range(0, len(which), _CHUNK), self.n_jobs)
         return out
 
     def _add_sums(self, which: Array, pairs: list[tuple[Tile, Array]], dtype: Any, sums: Array) -> None:
