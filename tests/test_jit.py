@@ -69,7 +69,7 @@ def total_slope(loss, x):
 MAIN = """
 import json, sys
 import numpy as np
-from little import loops
+from little import _code_cache, loops
 from little.losses import Hinge
 from maxmargin import _on_compile
 

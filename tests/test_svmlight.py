@@ -749,7 +749,7 @@ def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
         yield b"1 1:2\n"
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("maxmargin.data.svmlight.format_rows", failing)
+    monkeypatch.setattr("maxmargin.data._writer.format_rows", failing)
     with pytest.raises(OSError, match="No space left"):
         save_svmlight(path, np.eye(3), [4, 5, 6])
     assert path.read_bytes() == before
