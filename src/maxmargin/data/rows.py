@@ -329,6 +329,8 @@ def between(rows: Rows, begin: int, end: int) -> Rows:
 
 def row_blocks(rows: Rows, n_blocks: int) -> Array:
     """Borders of row blocks of about equal work; they depend on the data alone."""
+    if n_blocks == 1:
+        return np.array([0, n_rows(rows)])
     if isinstance(rows, Dense):
         return np.linspace(0, n_rows(rows), n_blocks + 1).astype(np.int64)
     shares = np.linspace(rows.indptr[0], rows.indptr[-1], n_blocks + 1)[1:-1]

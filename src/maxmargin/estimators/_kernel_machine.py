@@ -29,6 +29,7 @@ from maxmargin.problem import check_weights
 from maxmargin.problem.kernel_problem import KernelProblem
 from maxmargin.solvers import kernel as kernel_solvers
 from maxmargin.solvers.base import Result, Solver
+from maxmargin.solvers.interrupts import catch_interrupt
 from maxmargin.solvers.kernel.features import FourierState
 
 
@@ -153,8 +154,14 @@ class KernelMachine(Seeded, LibsvmExport, CertifiedEstimator, SolverChoice, Kern
         def solve_one(k: int, machine: KernelProblem, **options: Any) -> Result:
             return kernel_solvers.solve(machine, solver, start=self._start(k), **options)
 
-        schedule = _SeveralAtOnce(machines, min(options["n_jobs"], len(machines)))
-        results = self._solve_each(solve_one, schedule, task, started)
+        with catch_interrupt() as interrupt:
+            small: dict[str, Any] = {"max_time": self.max_time, "max_iter": self._max_passes, "interrupt": interrupt}
+            small |= {"callbacks": self.verbose or task.is_watched, **self._run_options}
+            known = kernel_solvers.solve_pairs(
+                machines, solver, tol=self.tol, started=started, n_jobs=options["n_jobs"], **small
+            )
+            schedule = _SeveralAtOnce(machines, min(options["n_jobs"], len(machines)), known)
+            results = self._solve_each(solve_one, schedule, task, started)
         self.shape_fit_ = X.shape
         self._keep(X, machines, results)
         task.end()
@@ -297,14 +304,17 @@ class KernelMachine(Seeded, LibsvmExport, CertifiedEstimator, SolverChoice, Kern
 
 
 class _SeveralAtOnce(NamedTuple):
-    """Machines that are trained several at a time, in threads."""
+    """Machines that are trained several at a time, in threads, but for those that are known."""
 
     problems: Sequence[KernelProblem]
     at_once: int
+    known: Sequence[Result | None]
 
     def map(self, function: Callable[[int, KernelProblem], Result]) -> list[Result]:
         """`function(k, machine)` of each, in their order."""
-        return map_ordered(lambda k: function(k, self.problems[k]), range(len(self.problems)), self.at_once)
+        return map_ordered(
+            lambda k: self.known[k] or function(k, self.problems[k]), range(len(self.problems)), self.at_once
+        )
 
 
 def finite(C: Any) -> Any:

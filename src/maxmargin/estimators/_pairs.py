@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from maxmargin.kernels.classes import ClassBlocks
 from maxmargin.kernels.kept import KeptValues
 from maxmargin.problem.kernel_classes import KernelClasses
 from maxmargin.problem.kernel_problem import KernelProblem
+from maxmargin.solvers.kernel.small import MOST_ROWS, Together, together
 
 _LEAST_CLASSES = 5  # from where on the values within a class are worth computing all of
 _BLOCK_SHARE = 0.5  # of the cache, that they may take
@@ -49,6 +51,10 @@ class BinaryMachines(Sequence[KernelProblem]):
     def names(self, classes: Array) -> list[str]:
         """What each problem decides, for messages."""
         raise NotImplementedError
+
+    def together(self) -> Together | None:
+        """All problems as small ones on one kernel matrix; None if they are not that small, or only one."""
+        return None
 
     def coefficients(self, betas: list[Array]) -> Array:
         """Coefficients of all rows, of shape (n_rows of `dual_coef_`, n_rows), from those of the problems."""
@@ -107,8 +113,26 @@ class OneVsOne(BinaryMachines):
             y, self.problem.cost[rows], rows, n_jobs=self.n_jobs, share=self.at_once, blocks=self.blocks
         )
 
+    def together(self) -> Together | None:
+        """The pairs, if the kernel values of all rows are kept and no pair has many rows."""
+        counts = np.array([len(rows) for rows in self._rows_of])
+        firsts, seconds = np.triu_indices(self.n_classes, 1)
+        lengths = counts[firsts] + counts[seconds]
+        problem, most = self.problem, lengths.max()
+        if not isinstance(problem.values, KeptValues) or most > MOST_ROWS or problem.penalize_intercept:
+            return None
+        rows = np.concatenate([self._rows_of[c] for pair in zip(firsts, seconds) for c in pair])
+        sizes = np.column_stack([counts[firsts], counts[seconds]]).ravel()
+        y = np.repeat(np.tile([1.0, -1.0], len(lengths)), sizes)
+        return together(problem, rows, np.append(0, np.cumsum(lengths)), y, problem.cost[rows])
+
+    @cached_property
+    def _rows_of(self) -> list[Array]:
+        """The rows of each class."""
+        return [np.flatnonzero(self.codes == c) for c in range(self.n_classes)]
+
     def _rows(self, i: int, j: int) -> Array:
-        return np.concatenate([np.flatnonzero(self.codes == i), np.flatnonzero(self.codes == j)])
+        return np.concatenate([self._rows_of[i], self._rows_of[j]])
 
     def names(self, classes: Array) -> list[str]:
         """The pairs."""
@@ -118,9 +142,8 @@ class OneVsOne(BinaryMachines):
         """LIBSVM's layout."""
         out = np.zeros((self.n_classes - 1, len(self.codes)))
         for (i, j), beta in zip(self.pairs, betas):
-            rows = self._rows(i, j)
-            first = self.codes[rows] == i
-            out[j - 1, rows[first]], out[i, rows[~first]] = beta[first], beta[~first]
+            first, second = self._rows_of[i], self._rows_of[j]
+            out[j - 1, first], out[i, second] = beta[: len(first)], beta[len(first) :]
         return out
 
 
@@ -139,6 +162,16 @@ class OneVsRest(BinaryMachines):
         own = self.codes == k
         cost = self.problem.cost * np.where(own, self.factors[k], 1.0)
         return self.problem.with_labels(np.where(own, 1.0, -1.0), cost, n_jobs=self.n_jobs, share=self.at_once)
+
+    def together(self) -> Together | None:
+        """The problems, if there are few rows."""
+        n, k, problem = self.problem.n_rows, self.n_classes, self.problem
+        if n > MOST_ROWS or problem.penalize_intercept:
+            return None
+        own = np.repeat(self.codes[np.newaxis], k, axis=0) == np.arange(k)[:, np.newaxis]
+        cost = (problem.cost * np.where(own, self.factors[:, np.newaxis], 1.0)).ravel()
+        y = np.where(own, 1.0, -1.0).ravel()
+        return together(problem.with_kept_values(), np.tile(np.arange(n), k), np.arange(k + 1) * n, y, cost)
 
     def names(self, classes: Array) -> list[str]:
         """The classes."""

@@ -92,7 +92,8 @@ class KernelClassifier(Classifier, KernelMachine):
         return solver
 
     def _machines(self, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> BinaryMachines:
-        y = column_or_1d(y, warn=True)
+        if self._is_function:  # else `_checked_data` has done it
+            y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         weight = check_weights(sample_weight, len(y))
         classes = observed_classes(y, weight)

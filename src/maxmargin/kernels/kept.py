@@ -15,6 +15,8 @@ from maxmargin.kernels.given import PrecomputedValues
 from maxmargin.kernels.part import PartOfValues
 from maxmargin.kernels.rounding import Digits
 
+_CHUNK = 256  # rows of a block
+
 
 class KeptValues(PrecomputedValues):
     """The matrix of other values, which are not computed again; the interface is that of `blocks.KernelValues`.
@@ -26,14 +28,17 @@ class KeptValues(PrecomputedValues):
 
     def __init__(self, values: Any):
         self.source, self.n_rows, self.dtype = values, values.n_rows, np.float64
-        every = np.arange(values.n_rows)
+        every, whole = np.arange(values.n_rows), values.whole if isinstance(values, PartOfValues) else values
         self.matrix = np.empty((values.n_rows, values.n_rows))
         if isinstance(values, PartOfValues) and isinstance(values.whole, KeptValues):
             _take(values.whole.matrix, values.rows, values.rows, self.matrix)
         else:
-            values.block(every, values.columns(every, np.float64), self.matrix, every)
+            width = _CHUNK if isinstance(whole, KernelValues) else values.n_rows
+            for begin in range(0, len(every), width):  # the upper triangle; the lower one is its mirror
+                which = every[begin : begin + width]
+                values.block(which, values.columns(every[begin:], np.float64), self.matrix, which, begin)
+            _mirror(self.matrix, width)
         self.n_values = values.n_values
-        whole = values.whole if isinstance(values, PartOfValues) else values
         source = whole.source if isinstance(whole, KeptValues) else whole
         self._is_linear = isinstance(source, KernelValues) and isinstance(source.function, Linear)
 
@@ -74,3 +79,14 @@ def _take(matrix, rows, columns, out):
         source, target = matrix[rows[r]], out[r]
         for c in range(len(columns)):
             target[c] = source[columns[c]]
+
+
+@compiled
+def _mirror(matrix, width):
+    """Copy what lies above the diagonal blocks to below them, square by square."""
+    n = len(matrix)
+    for top in range(0, n, width):
+        for left in range(top + width, n, 32):
+            for i in range(top, top + width):
+                for j in range(left, min(left + 32, n)):
+                    matrix[j, i] = matrix[i, j]

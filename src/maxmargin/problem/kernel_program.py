@@ -60,16 +60,6 @@ def best_coefficient(z, kink, lower, upper, diagonal):
     return upper if pull > 0.0 else lower
 
 
-def best_coefficients(program: Program, z: Array) -> Array:
-    """`best_coefficient` of every row."""
-    pull = np.maximum(z - program.kink, 0.0) - np.maximum(-z - program.kink, 0.0)
-    ends = np.where(pull > 0.0, program.upper, np.where(pull < 0.0, program.lower, 0.0))
-    if not program.diagonal.any():
-        return ends
-    within = np.divide(pull, program.diagonal, out=ends, where=program.diagonal > 0.0)
-    return np.clip(within, program.lower, program.upper)
-
-
 @compiled
 def risk_and_gap(program, beta, f, b):
     """Sums of phi_i(z_i), and of what each row adds to primal - dual."""

@@ -30,9 +30,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin import kernels
+from maxmargin._jit import compiled
 from maxmargin.data.rows import Array
 from maxmargin.kernels.rounding import UNIT_DOUBLE, Digits
-from maxmargin.problem.kernel_program import best_coefficients
+from maxmargin.problem.kernel_program import best_coefficient
 
 _DIGITS_LEFT = 0.25  # relative error of values below which their computed sums bound the true ones
 
@@ -102,15 +103,26 @@ def rounding_error(
     if risk == 0.0 and not size.any() and not p.kink.any():  # outputs are exact, and so is the sign of t - b
         return 0.0, 0.0
     off = errors_of_outputs(problem, beta, f, closely=closely)
-    a = 4.0 * UNIT_DOUBLE * (np.abs(p.target) + np.abs(f) + abs(b) + p.kink)
-    z, reach = p.target - f - b, off.whole + a
-    least, most = best_coefficients(p, z - reach), best_coefficients(p, z + reach)
-    slope, slope_of_gap = np.maximum(np.abs(least), np.abs(most)), np.maximum(most - beta, beta - least)
-    in_primal = float(slope @ (off.own + 2.0 * a) + 0.5 * size @ off.own + slope_of_gap @ off.shared) + off.drift
-    in_gap = float(slope_of_gap @ reach + (slope + size) @ a) + UNIT_DOUBLE * float(p.diagonal @ beta**2)
+    in_primal, in_gap = sum_errors(p, beta, f, b, off.own, off.shared)
     in_sums = UNIT_DOUBLE * (problem.n_rows + 8)
-    in_primal += in_sums * (risk + float(size @ np.abs(f)) + abs(problem.total * b))
+    in_primal += off.drift + in_sums * (risk + float(size @ np.abs(f)) + abs(problem.total * b))
     return in_primal, in_gap + in_sums * gap
+
+
+@compiled
+def sum_errors(program, beta, f, b, own, shared):
+    """What wrong outputs do to the primal objective and to the gap, but for the drift and the rounding of sums."""
+    in_primal, in_gap = 0.0, 0.0
+    for i in range(len(beta)):
+        kink, lower, upper, D = program.kink[i], program.lower[i], program.upper[i], program.diagonal[i]
+        a = 4.0 * UNIT_DOUBLE * (abs(program.target[i]) + abs(f[i]) + abs(b) + kink)
+        z, reach, size = program.target[i] - f[i] - b, own[i] + shared[i] + a, abs(beta[i])
+        least = best_coefficient(z - reach, kink, lower, upper, D)
+        most = best_coefficient(z + reach, kink, lower, upper, D)
+        slope, slope_of_gap = max(abs(least), abs(most)), max(most - beta[i], beta[i] - least)
+        in_primal += slope * (own[i] + 2.0 * a) + 0.5 * size * own[i] + slope_of_gap * shared[i]
+        in_gap += slope_of_gap * reach + (slope + size) * a + UNIT_DOUBLE * D * size * size
+    return in_primal, in_gap
 
 
 def cost_of_balance(problem: Any, beta: Array, f: Array, b: float) -> float:
@@ -119,12 +131,23 @@ def cost_of_balance(problem: Any, beta: Array, f: Array, b: float) -> float:
     missing = problem.total - math.fsum(beta[support].tolist())
     if problem.penalize_intercept or missing == 0.0:
         return 0.0
-    e, new = p.target - f - p.diagonal * beta, beta + missing
-    able = np.flatnonzero((new >= p.lower) & (new <= p.upper))
-    if len(able) == 0:
-        return math.inf
-    kink = np.where(np.sign(missing) * new > 0.0, p.kink, -p.kink)
-    costs = abs(missing) * (np.sign(missing) * (b - e) + kink)[able]
-    j = able[np.argmin(costs)]
+    cost, j = cost_of_moving(p, beta, f, b, missing)
     curvature = float(digits_of(problem).size[j] ** 2 + p.diagonal[j])
-    return max(float(costs.min()), 0.0) + 0.5 * missing * missing * curvature
+    return cost + 0.5 * missing * missing * curvature
+
+
+@compiled
+def cost_of_moving(program, beta, f, b, missing):
+    """What it costs, but for its curvature, to move one coefficient by what is missing: the cheapest, and which."""
+    if missing == 0.0:
+        return 0.0, 0
+    least, j, sign = np.inf, 0, np.sign(missing)
+    for i in range(len(beta)):
+        new = beta[i] + missing
+        if program.lower[i] <= new <= program.upper[i]:
+            e = program.target[i] - f[i] - program.diagonal[i] * beta[i]
+            kink = program.kink[i] if sign * new > 0.0 else -program.kink[i]
+            cost = sign * (b - e) + kink
+            if cost < least:
+                least, j = cost, i
+    return abs(missing) * max(least, 0.0), j

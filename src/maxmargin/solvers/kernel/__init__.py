@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from maxmargin.solvers.kernel.registry import get, names
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from maxmargin.problem.kernel_problem import KernelProblem
     from maxmargin.solvers.base import Result, Solver
 
-__all__ = ["get", "names", "solve"]
+__all__ = ["get", "names", "solve", "solve_pairs"]
 
 _PASSES = 4000.0  # of plain SMO on a small problem, where "auto" has come to no end
 _QUICK_PASSES = 60.0  # of plain SMO on a small problem, before others are asked
@@ -56,10 +56,40 @@ def solve(problem: KernelProblem, solver: str | Solver = "auto", *, tol: float =
         return _solve(problem, solver, tol, options)
 
 
+def solve_pairs(
+    problems: Sequence[KernelProblem], solver: str | Solver, *, tol: float, started: float, **options: Any
+) -> list[Result | None]:
+    """What some steps of plain SMO, in one call for all, find of several small problems; None where that is too little.
+
+    Parameters
+    ----------
+    problems : Sequence of KernelProblem
+        With a method `together`; see `maxmargin.solvers.kernel.small`.
+    solver, tol :
+        As of `solve`.
+    started : float
+        When `max_time` began.
+    **options
+        Those of `run`; and `n_jobs`.
+    """
+    from maxmargin.solvers.kernel.small import solve_together
+
+    n_jobs = options.pop("n_jobs")
+    nothing: list[Result | None] = [None] * len(problems)
+    if solver != "auto" or len(problems) == 1 or is_watched(options):
+        return nothing
+    whole = problems.together()  # type: ignore[attr-defined]
+    if whole is None or whole.program.diagonal.any():
+        return nothing
+    goes_on = clock(options.get("max_time"), options.get("interrupt"), started)
+    found = solve_together(whole, problems.problem.kernel, n_jobs=n_jobs, goes_on=goes_on)  # type: ignore[attr-defined]
+    return [quick if _is_enough(quick, tol) else _ended(problems[k], quick, tol) for k, quick in enumerate(found)]
+
+
 def _solve(problem: KernelProblem, solver: str | Solver, tol: float, options: dict[str, Any]) -> Result:
     from maxmargin.problem.duplicates import merge_duplicates
     from maxmargin.solvers.base import run
-    from maxmargin.solvers.kernel.polish import MOST_ROWS
+    from maxmargin.solvers.kernel.small import is_small
     from maxmargin.solvers.kernel.start import Solution, starting_coefficients
 
     method = get(solver)
@@ -72,29 +102,54 @@ def _solve(problem: KernelProblem, solver: str | Solver, tol: float, options: di
     start = options.pop("start", None)
     if start is not None and merged is not None:
         start = merged.contract(starting_coefficients(problem, start))
-    is_small = smaller.n_rows <= MOST_ROWS
-    is_watched = options.get("callbacks") or options.get("checkpoint")  # which are to see one solver, not two
-    quick = _quickly(smaller, tol, start, options) if is_small and not is_watched else None
-    if quick is not None and (quick.stop_reason != "max_iter" or quick.passes >= (options.get("max_iter") or np.inf)):
-        result = quick
-    else:
-        result = _by_blocks(smaller, method, tol, start if quick is None else quick, options)
+    quick = _quickly(smaller, start, options) if is_small(smaller) and not is_watched(options) else None
+    result = _ended(smaller, quick, tol)
+    if result is None:
+        begun = quick is not None and math.isfinite(quick.certificate.gap)
+        result = _by_blocks(smaller, method, tol, quick if begun else start, options)
+    if merged is None and result is quick:
+        return result
     state = result.state
     if merged is not None:
         state = Solution(merged.expand(state.beta), state.intercept)
     return replace(result, w=state.beta, alpha=state.beta, state=state)
 
 
-def _quickly(problem: KernelProblem, tol: float, start: Any, options: dict[str, Any]) -> Result | None:
-    """A small problem by a few steps of SMO on its whole kernel matrix, which is enough for most; None if they fail."""
-    from maxmargin.solvers.base import run
+def is_watched(options: dict[str, Any]) -> bool:
+    """Whether a run has somebody who is to see it, or a limit that it may meet: then it is one of the loop's."""
+    return bool(options.get("callbacks") or options.get("checkpoint") or options.get("give_up")) or (
+        (options.get("max_iter") or math.inf) < _QUICK_PASSES
+    )
 
-    kept, limit = problem.with_kept_values(), min(options.get("max_iter") or _QUICK_PASSES, _QUICK_PASSES)
-    result = run(get("smo"), kept, tol=max(tol, _FIRST_TOL), start=start, **options | {"max_iter": limit})  # type: ignore[arg-type]
-    better = _polished(result, kept, tol)
-    if better is not None:
-        return better
-    return result if result.stop_reason not in ("converged", "stalled", "rounding") else None
+
+def _quickly(problem: KernelProblem, start: Any, options: dict[str, Any]) -> Result | None:
+    """A small problem by some steps of plain SMO, which are enough for most; None if there is no time."""
+    from maxmargin.solvers.kernel.small import alone, solve_together
+    from maxmargin.solvers.kernel.start import starting_point
+
+    begin, goes_on = starting_point(problem, start), clock(options.get("max_time"), options.get("interrupt"))
+    return solve_together(alone(problem), problem.kernel, start=begin, scale=problem.scale, goes_on=goes_on)[0]
+
+
+def clock(max_time: float | None, interrupt: Any, started: float | None = None) -> Callable[[], bool]:
+    """Whether there is time left, and nobody has interrupted."""
+    from maxmargin._code_cache import working_time
+
+    end = math.inf if max_time is None else (working_time() if started is None else started) + max_time
+    return lambda: working_time() < end and not (interrupt is not None and interrupt.is_set())
+
+
+def _is_enough(quick: Result | None, tol: float) -> bool:
+    return quick is not None and quick.stop_reason == "converged" and quick.certificate.relative_gap <= tol
+
+
+def _ended(problem: KernelProblem, quick: Result | None, tol: float) -> Result | None:
+    """What some steps have found, if it is good enough by itself or with its last digits."""
+    if quick is None or not quick.certificate.relative_gap <= max(tol, _FIRST_TOL):
+        return None
+    if _is_enough(quick, tol):
+        return quick
+    return _polished(replace(quick, stop_reason="converged"), problem, tol)
 
 
 def _by_blocks(problem: KernelProblem, method: Any, tol: float, start: Any, options: dict[str, Any]) -> Result:

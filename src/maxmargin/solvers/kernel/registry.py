@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import TYPE_CHECKING
 
@@ -47,5 +48,10 @@ def get(solver: str | Solver) -> Solver:
         return solver
     if solver not in _SOLVERS | _ALL_CLASSES:
         raise unknown("kernel solver", solver, names())
+    return _made(solver)
+
+
+@functools.cache
+def _made(solver: str) -> Solver:
     module, name = (_SOLVERS | _ALL_CLASSES)[solver]
     return getattr(importlib.import_module(f"maxmargin.solvers.kernel.{module}"), name)()
