@@ -168,4 +168,6 @@ def test_what_is_not_small():
     assert is_small(machine("svc", X, y))
     assert not is_small(machine("squared_hinge", X, y))
     assert not is_small(KernelProblem(X, y, penalize_intercept=True, kernel=kernels.RBF(1.0)))
-    assert not is_small(KernelProblem(np.zeros((513, 1)), np.ones(513)))
+    assert is_small(KernelProblem(np.zeros((640, 1)), np.ones(640)))
+    assert not is_small(KernelProblem(np.zeros((640, 1)), np.ones(640), cache_size=8.0))
+    assert not is_small(KernelProblem(np.zeros((641, 1)), np.ones(641)))

@@ -21,7 +21,7 @@ from maxmargin.kernels.classes import ClassBlocks
 from maxmargin.kernels.kept import KeptValues
 from maxmargin.problem.kernel_classes import KernelClasses
 from maxmargin.problem.kernel_problem import KernelProblem
-from maxmargin.solvers.kernel.small import MOST_ROWS, Together, together
+from maxmargin.solvers.kernel.small import ALWAYS_SMALL, Together, together
 
 _LEAST_CLASSES = 5  # from where on the values within a class are worth computing all of
 _BLOCK_SHARE = 0.5  # of the cache, that they may take
@@ -119,7 +119,7 @@ class OneVsOne(BinaryMachines):
         firsts, seconds = np.triu_indices(self.n_classes, 1)
         lengths = counts[firsts] + counts[seconds]
         problem, most = self.problem, lengths.max()
-        if not isinstance(problem.values, KeptValues) or most > MOST_ROWS or problem.penalize_intercept:
+        if not isinstance(problem.values, KeptValues) or most > ALWAYS_SMALL or problem.penalize_intercept:
             return None
         rows = np.concatenate([self._rows_of[c] for pair in zip(firsts, seconds) for c in pair])
         sizes = np.column_stack([counts[firsts], counts[seconds]]).ravel()
@@ -166,7 +166,7 @@ class OneVsRest(BinaryMachines):
     def together(self) -> Together | None:
         """The problems, if there are few rows."""
         n, k, problem = self.problem.n_rows, self.n_classes, self.problem
-        if n > MOST_ROWS or problem.penalize_intercept:
+        if n > ALWAYS_SMALL or problem.penalize_intercept:
             return None
         own = np.repeat(self.codes[np.newaxis], k, axis=0) == np.arange(k)[:, np.newaxis]
         cost = (problem.cost * np.where(own, self.factors[:, np.newaxis], 1.0)).ravel()

@@ -25,6 +25,7 @@ from maxmargin._code_cache import working_time
 from maxmargin._jit import compiled, compiled_lean
 from maxmargin.data.rows import Array
 from maxmargin.kernels import is_positive
+from maxmargin.kernels.kept import KeptValues
 from maxmargin.kernels.rounding import UNIT_DOUBLE, Digits
 from maxmargin.parallel import map_ordered
 from maxmargin.problem.kernel_problem import KernelProblem
@@ -54,7 +55,9 @@ from maxmargin.solvers.kernel.small_steps import (
 )
 from maxmargin.solvers.kernel.start import Solution
 
-MOST_ROWS = 512  # of a problem: its kernel matrix takes two megabytes
+MOST_ROWS = 640  # of a problem: beyond that, block SMO is as fast
+_MATRICES = 3  # of a problem's rows: all kernel values, those that steps have asked for, and a factor
+ALWAYS_SMALL = 512  # rows whose matrices are small beside any cache
 _FIRST_LEVEL = 1e-2  # violation after which Newton steps are tried, relative to the largest target
 _LEVEL = 2e-10  # at which all steps end
 _LEAST_LEVEL = 1e-13
@@ -79,7 +82,9 @@ _HISTORY = ("seconds", "passes", "primal", "dual", "relative_gap", "n_support")
 
 def is_small(problem: KernelProblem) -> bool:
     """Whether a problem is one for this file."""
-    return problem.n_rows <= MOST_ROWS and not problem.penalize_intercept and not problem.diagonal.any()
+    n, room = problem.n_rows, problem.cache_size
+    fits = n <= ALWAYS_SMALL or (n <= MOST_ROWS and _MATRICES * KeptValues.megabytes(n) <= room)
+    return fits and not problem.penalize_intercept and not problem.diagonal.any()
 
 
 def alone(problem: KernelProblem) -> Together:
