@@ -74,7 +74,7 @@ def test_too_little_memory_is_told_in_a_sentence(data, tmp_path):
 
 
 def test_a_library_that_cannot_be_loaded_is_told_in_a_sentence(data):
-    done = maxmargin("info", data, before="sys.modules['numba'] = None")
+    done = maxmargin("train", data, before="sys.modules['numba'] = None")
     assert done.returncode == 1
     assert "cannot load what is needed" in done.stderr
     assert "Traceback" not in done.stderr

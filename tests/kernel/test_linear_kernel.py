@@ -89,6 +89,6 @@ def test_a_limit_of_time_leaves_a_model_with_a_true_certificate():
 
 
 def test_wide_data_and_few_rows_stay_with_the_kernel_solvers():
-    X, y = data(n=600, d=70)
+    X, y = data(n=700, d=80)
     assert SVC(kernel="linear").fit(X, y).solver_.name == "block_smo"
     assert SVC(kernel="linear", solver="smo").fit(*data()).solver_.name == "smo"

@@ -208,7 +208,7 @@ class DaskSource(Source):
                 if asked_to_pause():
                     self.client.cancel(futures)
                     raise Paused from None
-        return self.client.gather(futures, direct=_is_near(self.client) or None)
+        return self.client.gather(futures)
 
 
 def _sum_of(tasks: list[Any], keys: list[str]) -> Any:
@@ -224,11 +224,6 @@ def _sum_of(tasks: list[Any], keys: list[str]) -> Any:
 def _travelling(part: Array) -> Any:
     """A part of a vector, in few bytes if that can be."""
     return pack_vector(part) if part.ndim == 1 else part
-
-
-def _is_near(client: Any) -> bool:
-    """Whether the workers are on this machine, so that what they have can be had without the scheduler's help."""
-    return type(getattr(client, "cluster", None)).__name__ == "LocalCluster"
 
 
 def _large_graphs() -> Any:

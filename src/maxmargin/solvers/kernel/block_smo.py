@@ -315,7 +315,7 @@ class BlockSMO(ExpansionSolver):
         state.doubt[rows] += work.add(slots[moved], change[moved], f)
         state.beta[rows[block]], state.f[rows] = new, f
         last = block[moved]
-        kept = size // 2
+        kept = min(size // 2, size - 2)  # there must be room for two others
         if len(last) > kept:
             centre = 0.5 * (top + bottom)
             last = last[np.argpartition(np.abs(program.target[last] - f[last] - centre), kept)[:kept]]
@@ -336,7 +336,7 @@ class BlockSMO(ExpansionSolver):
         place = np.full(work.values.n_rows, -1, np.int64)
         place[work.rows] = np.arange(m)
         last = place[state.last]
-        half = max(1, (q - len(last)) // 2)
+        half = (q - len(last)) // 2  # one at least, see `_one_block`
         up[last], down[last] = -np.inf, np.inf
         upwards = np.argpartition(up, m - half)[m - half :]
         upwards = upwards[up[upwards] > bottom]

@@ -70,11 +70,18 @@ def newton_step(program, beta, work, n):
         low = 0.0 if beta[i] > 0.0 else program.lower[i]
         if x[r] != 0.0:
             share = min(share, ((high if x[r] > 0.0 else low) - beta[i]) / x[r])
+    moved, most, place = 0.0, 0.0, 0
     for r in range(m):
         i = free[r]
         high = 0.0 if beta[i] < 0.0 else program.upper[i]
         low = 0.0 if beta[i] > 0.0 else program.lower[i]
-        beta[i] = min(max(beta[i] + share * x[r], low), high)
+        new = min(max(beta[i] + share * x[r], low), high)
+        moved += new - beta[i]
+        beta[i] = new
+        if min(new - low, high - new) > most:
+            most, place = min(new - low, high - new), i
+    if abs(moved) < most:  # what rounding has left of a sum of zero
+        beta[place] -= moved
 
 
 @compiled_lean
