@@ -190,6 +190,7 @@ def test_names_and_objects():
     ("function", "parameters", "message"),
     [
         ("gauss", {}, "unknown kernel 'gauss'; choose one of rbf, linear, poly, sigmoid"),
+        ("sigmoidal", {}, r"unknown kernel 'sigmoidal' \(did you mean \"sigmoid\"\?\); choose one of rbf"),
         (3, {}, "kernel must be a name"),
         ("rbf", {"gamma": 0.0}, "gamma must be positive"),
         ("rbf", {"gamma": np.inf}, "gamma must be a finite number"),

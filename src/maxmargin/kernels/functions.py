@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._jit import DENSE_MATH, generic
+from maxmargin._names import unknown
 from maxmargin.kernels.exponential import exp
 
 
@@ -94,7 +95,7 @@ def get(function: str | Kernel, *, gamma: float = 1.0, degree: int = 3, coef0: f
     """
     if isinstance(function, str):
         if function not in _BY_NAME:
-            raise ValueError(f"unknown kernel {function!r}; choose one of {', '.join(names())}")
+            raise unknown("kernel", function, names())
         tag = _BY_NAME[function]
         given = {"gamma": gamma, "degree": degree, "coef0": coef0}
         function = tag(**{name: given[name] for name in tag._fields})  # type: ignore[attr-defined]
